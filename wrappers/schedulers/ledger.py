@@ -1,4 +1,5 @@
-"""submissions.jsonl: what was accepted. Only ever appended to, on disk before anything else is."""
+"""submissions.jsonl: the accepted submissions. It is only appended to, and synced before the next
+step."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from steelyard.wrappers.study.folder import StudyDir
 
 
 def append_submission(study: StudyDir, submission: Submission) -> None:
-    """Write one line and wait until it is on disk. A line cut short before it is ended first."""
+    """Append one submission and wait until it is on disk. A truncated last line is ended first."""
     fd = os.open(study.submissions, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         size = os.fstat(fd).st_size
@@ -32,26 +33,27 @@ def append_submission(study: StudyDir, submission: Submission) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Every byte, or OSError."""
+    """Write all bytes. Raises OSError if that fails."""
     while data:
         data = data[os.write(fd, data) :]
 
 
 def read_submissions(study: StudyDir) -> list[Submission]:
-    """All accepted submissions. One that was cut short is left out: find_submission() finds its job."""
+    """Return all accepted submissions. Truncated lines are skipped: find_submission() finds their
+    jobs."""
     return study_files.read_submissions(study.path)
 
 
 def find_orphans(study: StudyDir, known: list[Submission]) -> list[Path]:
-    """Run lists of submissions that were begun but not recorded."""
+    """Return the run lists of submissions that began but were not recorded."""
     ids = {submission.submission_id for submission in known}
     lists = (study.path / "submissions").glob("*.runs")
     return sorted(path for path in lists if path.stem not in ids)
 
 
 def record_cancelled(study: StudyDir, run_ids: Collection[str]) -> None:
-    """Which runs of which submissions were cancelled: until the accounting has them, nobody else
-    knows."""
+    """Record which runs of which submissions were cancelled: until the accounting reports them,
+    this file is the only source."""
     lines = [
         json.dumps({"submission_id": entry.submission_id, "run_ids": cancelled}) + "\n"
         for entry in read_submissions(study)
@@ -65,8 +67,8 @@ def record_cancelled(study: StudyDir, run_ids: Collection[str]) -> None:
 
 
 def read_cancelled(study: StudyDir) -> set[tuple[str, str]]:
-    """(submission, run) of every run that `steelyard cancel` has stopped; a line cut short is left
-    out."""
+    """Return (submission, run) of every run that `steelyard cancel` stopped; truncated lines are
+    skipped."""
     found = set()
     for line in read_text(study.cancelled).splitlines():
         try:
@@ -86,7 +88,7 @@ def read_text(path: Path) -> str:
 
 
 def write_whole(path: Path, text: str | bytes, durable: bool = True, mode: int = 0o644) -> None:
-    """Write a file whole or not at all; not `durable`: a power cut may still take it."""
+    """Write a file atomically. If not `durable`, a power failure may still lose it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     data = text.encode() if isinstance(text, str) else text
@@ -102,7 +104,8 @@ def write_whole(path: Path, text: str | bytes, durable: bool = True, mode: int =
 
 @contextlib.contextmanager
 def lock_study(study: StudyDir) -> Iterator[None]:
-    """Hold the study's lock; UsageError when another submit has it, MissingError without locks."""
+    """Hold the study's lock. Raises UsageError if another submit holds it, MissingError if the file
+    system has no locks."""
     study.path.mkdir(parents=True, exist_ok=True)
     fd = os.open(study.lock, os.O_RDWR | os.O_CREAT, 0o644)
     try:
@@ -126,7 +129,7 @@ def lock_study(study: StudyDir) -> Iterator[None]:
 
 
 def read_lock_holder(study: StudyDir) -> tuple[int, str] | None:
-    """Process id and host of the submit that holds the lock, or None."""
+    """Return process id and host of the submit that holds the lock, or None."""
     try:
         fd = os.open(study.lock, os.O_RDONLY)
     except FileNotFoundError:

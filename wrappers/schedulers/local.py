@@ -28,14 +28,14 @@ from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.study_table import Table
 
 GONE = "the submit that ran it was killed"
-# steelyard.sh gives its clients 10 s to stop, and needs a moment to write the result.
+# steelyard.sh gives its clients 10 s to stop, and then needs a moment to write the result.
 GRACE_S = 15
-TAIL_BYTES = 65536  # of a run's output; what it said last is in it
-END_S = 2 * GRACE_S  # for a submit that was asked to end
+TAIL_BYTES = 65536  # of a run's output; its last message is in it
+END_S = 2 * GRACE_S  # for a submit to end after SIGTERM
 
 
 class Local(Scheduler):
-    """Runs of one study, here. Only `submit` starts anything, and waits for it."""
+    """The runs of one study on this machine. Only `submit` starts a run, and waits for its end."""
 
     name = "local"
     runs_here = True
@@ -46,59 +46,62 @@ class Local(Scheduler):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Always."""
+        """Return True: no command is needed."""
         return True
 
     @classmethod
     def run_checks(cls) -> Iterator[Check]:
-        """`steelyard doctor` looks at this machine itself."""
+        """Yield nothing: `steelyard doctor` checks this machine itself."""
         return iter(())
 
     def cluster_name(self) -> str | None:
-        """None: this is no cluster."""
+        """Return None: this machine is no cluster."""
         return None
 
     def max_runs(self) -> int | None:
-        """No limit."""
+        """Return None: the number of runs has no limit."""
         return None
 
     @classmethod
     def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
-        """None is used here."""
+        """Accept all options: this scheduler uses none of them."""
 
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
-        """There is this machine only."""
+        """Return no options: this machine is the only node."""
         return []
 
     def node_options(self, node: str) -> list[str]:
-        """There is this machine only, and the preflight has seen that it is the one."""
+        """Return no options: this machine is the only node, and the preflight has checked its
+        name."""
         return []
 
     def condition_options(self, condition: Mapping[str, object]) -> list[str]:
-        """Each run's conditions are applied around it, from Batch.conditions."""
+        """Return no options: each run's conditions come from Batch.conditions and are applied
+        around it."""
         return []
 
     def selects_nodes(self, batch: Batch) -> bool:
-        """On this machine."""
+        """Return True: the only node is this machine."""
         return True
 
     def available_nodes(self, batch: Batch) -> AvailableNodes:
-        """This machine: clients share it, and one run is at work at a time."""
+        """Return this machine as the only node: clients share it, and one run executes at a
+        time."""
         here = os.uname()
         node = Node(here.nodename, idle=True, cores=count_cores(), kernel=here.release)
         return AvailableNodes("this machine", (node,))
 
     def node_features(self) -> dict[str, frozenset[str]]:
-        """This machine has been looked at itself."""
+        """Return nothing: the preflight checks this machine itself."""
         return {}
 
-    def render_script(self, batch: Batch, after: str | None) -> str:  # nothing runs beside
-        """The same commands that `submit` runs, for a person to read or to repeat."""
+    def render_script(self, batch: Batch, after: str | None) -> str:  # no runs execute in parallel
+        """Return the commands that `submit` runs, for a person to read or to repeat."""
         commands = "\n".join(self.command_line(batch, run_id) for run_id in batch.run_ids)
         return f"#!/bin/bash\n# Runs of {batch.study}, one after another.\n{commands}\n"
 
     def command_line(self, batch: Batch, run_id: str) -> str:
-        """The command line of one run."""
+        """Return the command line of one run."""
         attempt = next_attempt_folder(self.study.run(run_id))
         conditions, folder = run_conditions(batch, run_id), netem.choose_run_dir()
         told = netem.sampler_options(conditions, folder)
@@ -111,8 +114,8 @@ class Local(Scheduler):
             ]
         )
 
-    def submit(self, batch: Batch, script: Path) -> None:  # read by people only
-        """Execute the runs. Ctrl-C stops the one that runs, and goes on upwards."""
+    def submit(self, batch: Batch, script: Path) -> None:  # people read the script
+        """Execute the runs. Ctrl-C stops the active run and is raised again."""
         programs.find_node_program()
         for number, run_id in enumerate(batch.run_ids, start=1):
             begin = time.monotonic()
@@ -124,11 +127,12 @@ class Local(Scheduler):
             )
 
     def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
-        """Nothing outlives the submit that started it."""
+        """Return None: no run outlives the submit that started it."""
         return None
 
     def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """While a submit is at work: what has no result of this submission yet."""
+        """Return the runs without a result of the last submission, while another submit executes
+        it."""
         if self.find_other_submit() is None or not submissions:
             return {}
         last = submissions[-1]
@@ -140,7 +144,8 @@ class Local(Scheduler):
         return tasks
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """Runs that no submit will come back to: without an attempt they are planned again."""
+        """Return the runs that no submit will finish: lost, or planned again if they have no
+        attempt."""
         run_ids = {run_id for entry in submissions for run_id in entry.run_ids}
         tasks = {}
         for run_id in run_ids:
@@ -149,8 +154,8 @@ class Local(Scheduler):
         return tasks
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
-        """End the submit that is at work, and wait until it has stopped its run. By SIGTERM: what a
-        script has started with `&` ignores SIGINT."""
+        """End the submit that executes the study, and wait until it has stopped its run. SIGTERM is
+        sent because processes that a script started with `&` ignore SIGINT."""
         holder = self.find_other_submit()
         if holder is None or not submissions:
             return
@@ -168,19 +173,21 @@ class Local(Scheduler):
             time.sleep(0.05)
 
     def find_other_submit(self) -> tuple[int, str] | None:
-        """Process and host of another submit of this study; while we hold its lock there is none."""
+        """Return process id and host of another submit of this study; None while this process holds
+        the lock."""
         holder = ledger.read_lock_holder(self.study)
         return None if holder == (os.getpid(), os.uname().nodename) else holder
 
 
 def count_cores() -> int | None:
-    """Cores of this machine, without second hardware threads."""
+    """Return the number of cores of this machine, without second hardware threads."""
     paths = Path("/sys/devices/system/cpu").glob("cpu[0-9]*/topology/thread_siblings_list")
     return len({path.read_text() for path in paths}) or os.cpu_count()
 
 
 def run_variables(batch: Batch, attempt: str) -> dict[str, str]:
-    """What run.sh is told by whoever starts it (head of jobscripts/lib/steelyard.sh)."""
+    """Return the variables that run.sh expects of its starter (head of
+    jobscripts/lib/steelyard.sh)."""
     told = {"SY_SCHEDULER": Local.name, "SY_ATTEMPT": attempt}
     if batch.job.time_limit_s is not None:
         told["SY_TIME_LIMIT_S"] = str(batch.job.time_limit_s)
@@ -190,8 +197,8 @@ def run_variables(batch: Batch, attempt: str) -> dict[str, str]:
 def make_command(
     batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
 ) -> list[str]:
-    """The run's script under the sampler, which is `told` the run's conditions; its records in
-    the attempt's folder."""
+    """Return the command that runs the script under the sampler, with records in the attempt's
+    folder. `told` is the sampler's options for the run's conditions."""
     tags = (*batch.tags, *batch.job.tags)
     return [
         str(programs.find_node_program()),
@@ -208,7 +215,8 @@ def make_command(
 
 
 def execute_run(batch: Batch, study: StudyDir, run_id: str) -> str:
-    """One run: its state, as result.json has it afterwards, also when Ctrl-C stopped it."""
+    """Execute one run and return its state as in result.json, which is written on Ctrl-C as
+    well."""
     attempt = next_attempt_folder(study.run(run_id))
     (attempt / "record").mkdir(parents=True)
     with ExitStack() as stack:
@@ -217,7 +225,7 @@ def execute_run(batch: Batch, study: StudyDir, run_id: str) -> str:
             told = stack.enter_context(
                 netem.apply_conditions(conditions, netem.choose_run_dir(), run_id)
             )
-        except SteelyardError as error:  # never run under other conditions than asked for
+        except SteelyardError as error:  # never run under other conditions than requested
             return record_failure(attempt, run_id, str(error))
         return measure_run(batch, study, run_id, attempt, told)
 
@@ -225,7 +233,7 @@ def execute_run(batch: Batch, study: StudyDir, run_id: str) -> str:
 def measure_run(
     batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
 ) -> str:
-    """Execute the run's script under the sampler: its state."""
+    """Execute the run's script under the sampler and return its state."""
     child = start_run(
         make_command(batch, study, run_id, attempt, told),
         exported_environment(batch) | run_variables(batch, attempt.name),
@@ -240,13 +248,14 @@ def measure_run(
 
 
 def exported_environment(batch: Batch) -> dict[str, str]:
-    """What a run gets of the submitting shell, as under a scheduler: it must not depend on the rest."""
+    """Return the variables that a run gets of the submitting shell, the same as under a
+    scheduler."""
     names = (*EXPORTED, *batch.job.export)
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def run_conditions(batch: Batch, run_id: str) -> Conditions:
-    """The conditions of a run."""
+    """Return the conditions of a run."""
     return batch.conditions.get(run_id, netem.NOTHING)
 
 
@@ -260,7 +269,8 @@ def record_failure(attempt: Path, run_id: str, why: str) -> str:
 
 
 def start_run(argv: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    """Start a run in a session of its own: a Ctrl-C at the terminal is for us, we stop the run."""
+    """Start a run in its own session: a Ctrl-C at the terminal reaches only this process, which
+    stops the run."""
     with log.open("wb") as out:
         try:
             return subprocess.Popen(
@@ -276,13 +286,14 @@ def start_run(argv: list[str], environment: dict[str, str], log: Path) -> subpro
 
 
 def wait_for_run(child: subprocess.Popen[bytes], limit_s: int | None) -> bool:
-    """Until the child ends: true; stopped at its time limit: false. On Ctrl-C it is stopped too."""
+    """Wait for the child's end and return True, or stop it at its time limit and return False. It
+    is stopped on Ctrl-C, too."""
     try:
         child.wait(timeout=limit_s)
     except subprocess.TimeoutExpired:
         stop_run(child)
         return False
-    except BaseException:  # whatever ends us: the run must not outlive us
+    except BaseException:  # the run must not outlive this process
         stop_run(child)
         raise
     return True
@@ -301,7 +312,7 @@ def stop_run(child: subprocess.Popen[bytes]) -> None:
 
 
 def signal_group(pid: int, number: int) -> None:
-    """Signal the child's own process group."""
+    """Send a signal to the child's process group."""
     try:
         os.killpg(pid, number)
     except ProcessLookupError:
@@ -309,7 +320,7 @@ def signal_group(pid: int, number: int) -> None:
 
 
 def write_final_state(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
-    """Leave a final state, also where the run's own script was killed before it could."""
+    """Write a final state, even if the run's script was killed before it could, and return it."""
     left = study_files.read_run_folder(run_id, attempt)
     state = left.text("state")
     if state in RESULT_STATES:
@@ -322,7 +333,7 @@ def write_final_state(attempt: Path, run_id: str, code: int, timed_out: bool) ->
 
 
 def failure_reason(log: Path, code: int) -> str:
-    """Why a run left no result."""
+    """Return a message that says why a run left no result."""
     lines = read_tail(log, TAIL_BYTES).decode("utf-8", "replace").splitlines()
     words = next((line.strip() for line in reversed(lines) if line.strip()), "")
     end = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
@@ -330,7 +341,7 @@ def failure_reason(log: Path, code: int) -> str:
 
 
 def empty_result(attempt: str, run_id: str) -> dict[str, object]:
-    """A result.json without known values."""
+    """Return the content of a result.json without known values."""
     why = "the run's script did not get as far as writing it"
     unknown = ("job_id", "start_unix_s", "end_unix_s", "elapsed_s", "clients")
     return {
@@ -347,7 +358,7 @@ def empty_result(attempt: str, run_id: str) -> dict[str, object]:
 
 
 def next_attempt_folder(run_dir: Path) -> Path:
-    """The first runs/RUN_ID/local.N that does not exist."""
+    """Return the first runs/RUN_ID/local.N that does not exist."""
     number = 1
     while (run_dir / f"local.{number}").exists():
         number += 1
@@ -355,7 +366,8 @@ def next_attempt_folder(run_dir: Path) -> Path:
 
 
 def read_last_state(run_dir: Path) -> tuple[str | None, float]:
-    """State and start of the last local attempt; None and 0 without an attempt."""
+    """Return state and start (Unix time) of the last local attempt; None and 0 without an
+    attempt."""
     number = int(next_attempt_folder(run_dir).name.partition(".")[2]) - 1
     if number == 0:
         return None, 0.0

@@ -1,4 +1,4 @@
-"""The schedulers that exist: a module beside this one for each, a line here, and nothing else."""
+"""The schedulers that exist. Each has a module in this room and a line here, and nothing else."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from steelyard.wrappers.schedulers.base import Scheduler
     from steelyard.wrappers.study.study import Study
 
-# Module and class. The first is meant where none is named and none is found.
+# Module and class by name. The first is the default if the user names none and none is installed.
 CLASSES = {"slurm": "Slurm", "pbs": "Pbs", "local": "Local"}
-# Who kills a job's children before its shell, which may then write that the run is completed. Told
-# here, so that a finished study's status needs no scheduler's module.
+# Schedulers that kill a job's children before its shell, which may then record the run as
+# completed. The set is in this module so that the status of a finished study imports no scheduler.
 ENDS_CHILDREN_FIRST = frozenset({"pbs"})
 
 
 def find_class(name: str) -> type[Scheduler]:
-    """The class of that name; UsageError for an unknown name."""
+    """Return the class of that name. Raises UsageError for an unknown name."""
     if name not in CLASSES:
         raise UsageError(f"--scheduler {name}: allowed is {' or '.join(CLASSES)}")
     module = importlib.import_module(f"{__package__}.{name}")
@@ -31,19 +31,19 @@ def find_class(name: str) -> type[Scheduler]:
 
 
 def list_classes() -> Iterator[type[Scheduler]]:
-    """All scheduler classes."""
+    """Return all scheduler classes."""
     return map(find_class, CLASSES)
 
 
 def make_scheduler(name: str, study_dir: Path, patient: bool = True) -> Scheduler:
-    """The scheduler of that name for a study; UsageError for an unknown name."""
+    """Return the scheduler of that name for a study. Raises UsageError for an unknown name."""
     return find_class(name)(study_dir, patient)
 
 
 def group_by_scheduler(
     submissions: Iterable[Submission], study_dir: Path, patient: bool = True
 ) -> Iterator[tuple[Scheduler, list[Submission]]]:
-    """Every scheduler of these submissions, with its submissions."""
+    """Yield each scheduler of these submissions, with its submissions."""
     groups: dict[str, list[Submission]] = {}
     for submission in submissions:
         groups.setdefault(submission.scheduler, []).append(submission)
@@ -52,22 +52,21 @@ def group_by_scheduler(
 
 
 def list_installed() -> list[type[Scheduler]]:
-    """The batch systems whose commands this machine has; without any the first one."""
+    """Return the batch systems whose commands are installed here; if none are, the first one."""
     systems = [one for one in list_classes() if not one.runs_here]
     return [one for one in systems if one.is_installed()] or systems[:1]
 
 
 def detect_scheduler() -> str:
-    """The name of the batch system to use when none is named."""
+    """Return the name of the batch system to use when the user names none."""
     return list_installed()[0].name
 
 
 def check_options(study: Study, scheduler: type[Scheduler]) -> None:
-    """UsageError for options that a scheduler does not take from a study, or of one unknown.
+    """Raise UsageError for options that a scheduler does not accept, or for an unknown scheduler.
 
-    Those of [job] are for the scheduler that it is handed in to, those of [place.LEVEL] for each
-    by its name.
-    """
+    Options of [job] are for the given scheduler; those of [place.LEVEL] are for each scheduler by
+    name."""
     from steelyard.wrappers.study.study_table import Table
 
     top = Table(study.file, {"job": {}, "place": {level: {} for level in study.place}})

@@ -1,4 +1,4 @@
-"""A scheduler's command that fails because its server is away is retried for a while, with a message."""
+"""Retries a scheduler's command whose server does not answer for a limited time, with a message."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 1, 16
 
 
 class LostError(MissingError):
-    """The server did not answer; the same may work a moment later."""
+    """The server did not answer; the same command may work a moment later."""
 
 
 class CommandError(MissingError):
-    """A command of a scheduler's said no; `message` is its own last line."""
+    """A scheduler's command failed; `message` is the last line of its error output."""
 
     def __init__(self, program: str, message: str) -> None:
         super().__init__(f"{program}: {message}")
@@ -28,7 +28,8 @@ class CommandError(MissingError):
 
 
 def retry(action: Callable[[], Answer], limit_s: float | None = None) -> Answer:
-    """`action()` until it is answered, at most `limit_s` long; each new try is said on stderr."""
+    """Repeat `action()` until it is answered, for at most `limit_s`; each retry is reported on
+    stderr."""
     limit_s = PATIENCE_S if limit_s is None else limit_s
     deadline = time.monotonic() + limit_s
     pause_s = FIRST_PAUSE_S

@@ -1,4 +1,4 @@
-"""The scheduler PBS, in the dialects of Torque and OpenPBS: known.py finds its class here."""
+"""The scheduler PBS, in the dialects of Torque and OpenPBS: registry.py finds its class here."""
 
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs
 

@@ -1,4 +1,4 @@
-"""What `steelyard doctor` says of Torque and OpenPBS."""
+"""The checks of `steelyard doctor` for Torque and OpenPBS."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from steelyard.wrappers.schedulers.pbs.torque import Torque
 
 TITLES = {"torque": Torque, "openpbs": OpenPbs}
 PROGRAMS = ("qsub", "qstat", "qdel", "qselect", "pbsnodes")
-# Slurm has no qselect; whatever else is called so is no help.
+# Slurm has no qselect: Slurm's imitations of the other commands do not help.
 PAGE = "docs/admin-pbs.md"
 
 
 def explain_absence() -> str:
-    """Why this machine has no PBS, in a sentence."""
+    """Return a sentence that says why this machine has no PBS."""
     found = shutil.which("qsub")
     if found is None:
         return "qsub is not in PATH"
@@ -28,7 +28,7 @@ def explain_absence() -> str:
 
 
 def is_installed() -> bool:
-    """Whether qsub and qstat of PBS are here; runs neither."""
+    """Return whether qsub and qstat of PBS are installed, without running them."""
     found = shutil.which("qsub")
     return (
         found is not None
@@ -38,7 +38,7 @@ def is_installed() -> bool:
 
 
 def run_checks() -> Iterator[Check]:
-    """Check commands, server, dialect and Steelyard's part on the nodes."""
+    """Check the commands, the server, its dialect and Steelyard's installation on the nodes."""
     found = shutil.which("qsub")
     if not is_installed():
         imitation = found is not None and pbs_commands.is_slurm_imitation(found)
@@ -56,7 +56,7 @@ def run_checks() -> Iterator[Check]:
 
 
 def check_server() -> Iterator[Check]:
-    """What the server and its users' side tell."""
+    """Check that the server answers, and run its dialect's checks."""
     name = pbs_commands.detect_dialect()
     if name is None:
         yield Check(

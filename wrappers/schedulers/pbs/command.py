@@ -1,4 +1,4 @@
-"""Runs the commands of PBS: no shell, a time limit, and a server that is away is told from a no."""
+"""Runs PBS commands without a shell and with a time limit; separates lost servers from refusals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
 
 TIMEOUT_S = 120
 
-# PBS' own words for a server that is not there now but may be again.
+# Messages of PBS for a server that does not answer now but may answer later.
 LOST = re.compile(
     r"cannot connect to (specified )?server|connection refused|connection timed out"
     r"|could not connect|communication failure|end of file|premature end of message"
@@ -23,9 +23,9 @@ LOST = re.compile(
     r"|pbs_iff|lost connection|protocol \(ASN\.1\) error|batch protocol error",
     re.IGNORECASE,
 )
-# A name that nobody has: asking again does not help.
+# An unknown host name: a retry does not help.
 NO_HOST = re.compile("can ?not resolve|unknown host", re.IGNORECASE)
-# A job that was there: qstat and qdel say so with a line for each.
+# A job that has ended: qstat and qdel print one such line for each.
 GONE = re.compile(
     r"Unknown Job|Job has finished|Unknown queue destination|has already completed"
     r"|Request invalid for state of job|Job not found",
@@ -40,7 +40,8 @@ NO_PBS = (
 def run_program(
     argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What a command said; LostError without an answer, MissingError without the program."""
+    """Run a command and return the completed process. Raises LostError if it gives no answer,
+    MissingError if the program does not exist."""
     try:
         return programs.run_quietly(
             argv, TIMEOUT_S, pbs_commands.build_environment() if env is None else env, cwd
@@ -54,7 +55,8 @@ def run_program(
 def run_once(
     argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """stdout of one command; LostError, CommandError, or MissingError without the program."""
+    """Return stdout of one command. Raises LostError, CommandError, or MissingError if the program
+    does not exist."""
     done = run_program(argv, env, cwd)
     if done.returncode == 0:
         return done.stdout
@@ -62,7 +64,7 @@ def run_once(
 
 
 def run_for_jobs(argv: Sequence[str]) -> str:
-    """stdout of a command that names jobs, some of which may be gone: that is no error."""
+    """Return stdout of a command that names jobs. Jobs that have ended are no error."""
     done = run_program(argv)
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     wrong = [line for line in lines if not GONE.search(line)]
@@ -72,7 +74,7 @@ def run_for_jobs(argv: Sequence[str]) -> str:
 
 
 def format_error(program: str, said: str, code: int) -> MissingError:
-    """The error in the command's own words."""
+    """Return the error with the command's own message: a LostError if the server did not answer."""
     message = last_line(said) or f"exit code {code}, and no word why"
     if LOST.search(said) and not NO_HOST.search(said):
         return LostError(f"{program}: {message}")
@@ -80,18 +82,18 @@ def format_error(program: str, said: str, code: int) -> MissingError:
 
 
 def classify_error(error: MissingError) -> MissingError:
-    """What a reader of the analysis could not have: LostError where asking again may help."""
+    """Return the analysis reader's error, as a LostError where a retry may help."""
     said = str(error)
     return LostError(said) if LOST.search(said) and not NO_HOST.search(said) else error
 
 
 def last_line(text: str) -> str:
-    """The line that says why, without the program's name before it: ours, where one is.
+    """Return the line that gives the reason, without the program's name; Steelyard's line if it has
+    one.
 
-    Our submit filter and our hook say why they refuse; after them qsub says only that it failed.
-    Torque ends with "Error (-111 - Unknown error -111)"; an option that is refused has the usage
-    behind it.
-    """
+    Steelyard's submit filter and hook print why they refuse; qsub then only prints that it failed.
+    Torque ends with "Error (-111 - Unknown error -111)". After a refused option comes the usage
+    text."""
     before, _, usage = text.partition("usage:")
     lines = [line.strip() for line in (before.strip() or usage).splitlines() if line.strip()]
     for telling in ("steelyard: ", "annot connect to server"):
@@ -100,5 +102,5 @@ def last_line(text: str) -> str:
 
 
 def run(argv: Sequence[str]) -> str:
-    """stdout of a command that may be repeated without harm, tried again while the server is lost."""
+    """Return stdout of a command that is safe to repeat; it is retried while the server is lost."""
     return retry(lambda: run_once(argv))

@@ -1,4 +1,4 @@
-"""What Torque and OpenPBS say differently; everything else of PBS is the same for both."""
+"""The differences between Torque and OpenPBS; everything else of PBS is the same for both."""
 
 from __future__ import annotations
 
@@ -14,73 +14,75 @@ from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.study.job import Job
 
 Attributes = Mapping[str, str]
-# States of pbsnodes in which a node runs nothing, of either server.
+# States in pbsnodes of a node that runs nothing, for either server.
 DOWN = re.compile(r"down|offline|unknown|stale|maintenance|unresolvable", re.IGNORECASE)
 
 
 class Dialect(ABC):
-    """One of them: words of qsub, and how its programs are read."""
+    """One of the two servers: its options of qsub, and how the output of its programs is parsed."""
 
     title: ClassVar[str]
-    node_part: ClassVar[str]  # what of Steelyard runs on its nodes, in words
+    node_part: ClassVar[str]  # a description of what Steelyard runs on its nodes
     qsub: ClassVar[tuple[str, ...]]  # with the options that a script cannot have
 
     # --- words of qsub ------------------------------------------------------------------------
 
     @abstractmethod
     def array_option(self, number: int, at_once: int | None) -> str:
-        """The option for `number` runs, at most `at_once` of them at the same time."""
+        """Return the option for `number` runs, at most `at_once` of them at the same time."""
 
     @abstractmethod
     def output_option(self, path: str, number: int) -> str:
-        """Where the output goes of what runs before a run has its folder; a file for each task."""
+        """Return the option for the output before a run has its folder; each task gets its own
+        file."""
 
     @abstractmethod
     def node_options(
         self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
     ) -> list[str]:
-        """The options for nodes; `spec` is the study's own node specification."""
+        """Return the options for nodes; `spec` is the study's own node specification."""
 
     @abstractmethod
     def node_option(self, node: str) -> str:
-        """The option for one node by its name."""
+        """Return the option for one node by its name."""
 
     @abstractmethod
     def request_option(self, text: str) -> str:
-        """The option that passes the text to the node."""
+        """Return the option that passes the text to the node."""
 
     @abstractmethod
     def dependency_option(self, job_id: str) -> str:
-        """The option for a start after the end of this job, whatever its exit code."""
+        """Return the option that delays the start until this job has ended, whatever its exit
+        code."""
 
-    # --- what it says -------------------------------------------------------------------------
+    # --- what it reports ----------------------------------------------------------------------
 
     @abstractmethod
     def find_job_ids(self, name: str, user: str) -> list[str]:
-        """Ids of a user's jobs and arrays with that name, including ended jobs."""
+        """Return the ids of a user's jobs and arrays with that name, including ended jobs."""
 
     @abstractmethod
     def read_nodes(self) -> list[Node]:
-        """The server's nodes, each by the name that node_option takes."""
+        """Return the server's nodes, each by the name that node_option takes."""
 
     @abstractmethod
     def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
-        """The command that runs `argv` on a node of the current job."""
+        """Return the command that runs `argv` on a node of the current job."""
 
     @abstractmethod
     def max_runs(self, server: Attributes) -> int | None:
-        """The largest number of tasks in an array, by the server's attributes."""
+        """Return the largest number of tasks in an array, by the server's attributes."""
 
     @abstractmethod
     def has_node_part(self) -> bool:
-        """Whether Steelyard is installed on the nodes, as far as a user can see."""
+        """Return whether Steelyard is installed on the nodes, as far as a user can see."""
 
     @abstractmethod
     def run_checks(self) -> Iterator[Check]:
-        """The checks of `steelyard doctor` for this kind of server."""
+        """Yield the checks of `steelyard doctor` for this kind of server."""
 
     def read_server(self, patient: bool) -> tuple[str, Attributes]:
-        """The server's name and attributes."""
+        """Return the server's name and attributes. If `patient`, a lost server is queried again."""
         ask = command.run if patient else command.run_once
         return parse_server(ask(["qstat", "-B", "-f"]))
 

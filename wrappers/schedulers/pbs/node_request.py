@@ -1,8 +1,7 @@
-"""On which nodes: `nodes=2:virtual`, `nodes=host1+host2`, `select=2:virtual=True`, made whole.
+"""Node specifications of PBS: `nodes=2:virtual`, `nodes=host1+host2`, `select=2:virtual=True`.
 
-What a study says of places is joined with what it says of the job: how many nodes, how many
-processors of each, which property. Nothing of it is guessed: a contradiction is a UsageError.
-"""
+The study's specification is completed from its [job] table: the number of nodes, the processors of
+each, their properties. Nothing is guessed: a contradiction is a UsageError."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ PROPERTIES = re.compile(r"[A-Za-z0-9_.-]+(?:&[A-Za-z0-9_.-]+)*")
 
 @dataclass(frozen=True)
 class NodeRequest:
-    """What [job] asks of every node, and how many nodes a run has."""
+    """What [job] requests of every node, and how many nodes a run has."""
 
     nodes: int
     each: int | None  # processors of a node
@@ -27,7 +26,8 @@ class NodeRequest:
 
 
 def parse_properties(constraint: str | None) -> tuple[str, ...]:
-    """Those of `a&b`; UsageError where PBS has no such thing."""
+    """Return the properties `a` and `b` of `a&b`. Raises UsageError if PBS cannot express the
+    constraint."""
     if constraint is None:
         return ()
     if not PROPERTIES.fullmatch(constraint):
@@ -39,18 +39,18 @@ def parse_properties(constraint: str | None) -> tuple[str, ...]:
 
 
 def split_spec(spec: str) -> list[str]:
-    """`a` and `b` of `nodes=a+b`; what follows `#` belongs to the whole and is left out."""
+    """Return `a` and `b` of `nodes=a+b`; what follows `#` applies to all of them and is dropped."""
     return spec.partition("=")[2].partition("#")[0].split("+")
 
 
 def count_nodes(part: str) -> int | None:
-    """The number of nodes that a part requests; None for a named node."""
+    """Return the number of nodes that a part requests; None for a named node."""
     head = part.partition(":")[0]
     return int(head) if head.isdigit() else None
 
 
 def select_named_nodes(spec: str, nodes: int) -> list[str]:
-    """The parts; of named nodes only as many as a run has, so that one list does for all levels."""
+    """Return the parts. Of named nodes, only as many as a run has: one list serves all levels."""
     parts = split_spec(spec)
     named = all(count_nodes(part) is None for part in parts)
     return parts[:nodes] if named else parts
@@ -67,7 +67,7 @@ def check_node_count(spec: str, parts: Sequence[str], nodes: int) -> None:
 
 
 def format_nodes_spec(spec: str, wanted: NodeRequest) -> str:
-    """`nodes=…` with processors and properties at every part that does not say its own."""
+    """Return `nodes=…`; processors and properties are added to each part that does not set them."""
     parts = select_named_nodes(spec, wanted.nodes)
     check_node_count(spec, parts, wanted.nodes)
     whole = []
@@ -82,7 +82,8 @@ def format_nodes_spec(spec: str, wanted: NodeRequest) -> str:
 
 
 def format_select_spec(spec: str, wanted: NodeRequest, one_a_node: bool) -> str:
-    """`select=…` of OpenPBS likewise; `one_a_node`: each chunk is a node of its own."""
+    """Return `select=…` of OpenPBS, completed likewise; `one_a_node`: each chunk is a separate
+    node."""
     parts = split_spec(spec)
     if one_a_node:
         hosts = all("host=" in part for part in parts)

@@ -24,20 +24,21 @@ class OpenPbs(Dialect):
 
     title = "OpenPBS"
     node_part = "hook"
-    qsub = ("qsub", "-f")  # nothing that stays behind, with an environment of its own
+    qsub = ("qsub", "-f")  # no background qsub, whose environment would be that of an earlier call
 
     def array_option(self, number: int, at_once: int | None) -> str:
         """See Dialect."""
         return f"-J 0-{number - 1}" + ("" if at_once is None else f"%{at_once}")
 
     def output_option(self, path: str, number: int) -> str:
-        """The index keeps tasks from overwriting each other's file."""
+        """Return the option's path; the array index keeps tasks from overwriting each other's
+        file."""
         return f"{path}-^array_index^" if number > 1 else path
 
     def node_options(
         self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
     ) -> list[str]:
-        """One chunk for each node, exclusively, unless the study specifies the nodes."""
+        """Request one chunk for each node, exclusively, unless the study specifies the nodes."""
         if spec is not None and spec.startswith("nodes="):
             alone = "#excl" if job.exclusive and "#" not in spec else ""
             return [f"-l {format_nodes_spec(spec, wanted)}{alone}"]
@@ -47,23 +48,24 @@ class OpenPbs(Dialect):
         return [f"-l {whole}"] + ([] if own_place else [f"-l {place}"])
 
     def node_option(self, node: str) -> str:
-        """One chunk on that host."""
+        """Request one chunk on that host."""
         return f"-l select=1:host={node}"
 
     def request_option(self, text: str) -> str:
-        """Steelyard's resource, which the hook reads."""
+        """Request Steelyard's resource, which the hook reads."""
         return f"-l {RESOURCE}={text}"
 
     def dependency_option(self, job_id: str) -> str:
-        """Works for arrays, too."""
+        """Return the option; afterany works for arrays, too."""
         return f"-W depend=afterany:{job_id}"
 
     def find_job_ids(self, name: str, user: str) -> list[str]:
-        """-x includes the server's history."""
+        """Run qselect with -x, which includes the server's history."""
         return command.run_once(["qselect", "-x", "-u", user, "-N", name]).split()
 
     def read_nodes(self) -> list[Node]:
-        """Its hosts, with the resources that are true; a host is up where one of its vnodes is."""
+        """Return the hosts, with the resources that are true; a host is up if one of its vnodes
+        is."""
         found: dict[str, Node] = {}
         for vnode, about in parse_blocks(command.run_once(["pbsnodes", "-a"])).items():
             name = about.get(f"{AVAILABLE}host", vnode)
@@ -76,21 +78,21 @@ class OpenPbs(Dialect):
         return list(found.values())
 
     def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
-        """The mom starts it, through TM."""
+        """Return the pbs_tmrsh command: the mom starts the program through TM."""
         return ["pbs_tmrsh", node, *argv]
 
     def max_runs(self, server: Attributes) -> int | None:
-        """max_array_size; without that attribute the server's default."""
+        """Return max_array_size; without that attribute, the server's default."""
         text = server.get("max_array_size", "")
         return int(text) if text.isdigit() else 10_000
 
     def has_node_part(self) -> bool:
-        """The resource that our hook reads is known to the server."""
+        """Return whether the server knows the resource that the hook reads."""
         done = command.run_program(["qmgr", "-c", f"list resource {RESOURCE}"])
         return done.returncode == 0 and f"Resource {RESOURCE}" in done.stdout
 
     def run_checks(self) -> Iterator[Check]:
-        """The resource by which jobs ask; the hook itself only a manager sees."""
+        """Check the resource that jobs request; only a manager can see the hook itself."""
         if self.has_node_part():
             yield Check("hook", "ok", f"the server knows the resource {RESOURCE}")
         else:
@@ -101,7 +103,7 @@ class OpenPbs(Dialect):
 
 
 def read_features(attributes: Mapping[str, str]) -> set[str]:
-    """For example `virtual` for `resources_available.virtual = True`."""
+    """Return the resources that are true: `virtual` for `resources_available.virtual = True`."""
     pairs = ((key.removeprefix(AVAILABLE), value) for key, value in attributes.items()
              if key.startswith(AVAILABLE))  # fmt: skip
     return {key for key, value in pairs if value.lower() == "true"}

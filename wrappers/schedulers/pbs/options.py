@@ -1,4 +1,4 @@
-"""Options of qsub: brought into one form, and which of them a study may set."""
+"""Options of qsub: their normal form, and which of them a study may set."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.study.study_table import Table
 
-ALLOWED = "clmMpPrRuW"  # of qsub's letters; all others are Steelyard's or change what a job is
+ALLOWED = "clmMpPrRuW"  # letters of qsub; others are Steelyard's or change what a job is
 KEY_OF = {"q": "partition", "A": "account", "v": "export", "V": "export", "n": "exclusive"}
 KEY_OF_RESOURCE = {
     "walltime": "time_limit",
@@ -17,14 +17,15 @@ KEY_OF_RESOURCE = {
     "mpiprocs": "tasks_per_node",
     "ompthreads": "cpus_per_task",
 }
-OUR_RESOURCES = ("other", "steelyard")  # by them conditions and tags reach the node
+OUR_RESOURCES = ("other", "steelyard")  # they carry conditions and tags to the node
 ATTRIBUTES = ("depend", "block", "interactive", "stagein", "stageout", "run_count", "sandbox",
               "max_run_subjobs", "umask")  # fmt: skip
 PLACING = ("nodes", "select")
 
 
 def normalize_options(words: Iterable[str]) -> list[str]:
-    """`-l`, `nodes=1`, or `-lnodes=1`, as `-l nodes=1`; what is no option stands alone."""
+    """Return `-l nodes=1` for `-l`, `nodes=1` and for `-lnodes=1`; words without an option stay
+    single."""
     options: list[str] = []
     open_letter = ""
     for word in words:
@@ -41,7 +42,8 @@ def normalize_options(words: Iterable[str]) -> list[str]:
 
 
 def list_resources(option: str) -> list[str]:
-    """For example `mem=4gb`, `ncpus=2` for `-l mem=4gb,ncpus=2`; empty for other options."""
+    """Return, for example, `mem=4gb` and `ncpus=2` for `-l mem=4gb,ncpus=2`; empty for other
+    options."""
     return option[3:].split(",") if option.startswith("-l ") else []
 
 
@@ -61,7 +63,8 @@ def check_options(table: Table, key: str, options: Sequence[str]) -> None:
 
 
 def read_words(table: Table, key: str, options: Sequence[str]) -> list[str]:
-    """[job] options are each one text with its value (`-l mem=4gb`), those of a level are words."""
+    """Return the options as words. Those of [job] are texts with their values (`-l mem=4gb`); those
+    of a level are words already."""
     if key != "options":
         return list(options)
     try:
@@ -76,12 +79,12 @@ def split_words(options: Iterable[str]) -> list[str]:
 
 
 def resource_name(resource: str) -> str:
-    """For example `nodes` for `nodes=2:virtual`."""
+    """Return, for example, `nodes` for `nodes=2:virtual`."""
     return resource.partition("=")[0].strip()
 
 
 def reject_reserved(table: Table, key: str, option: str) -> None:
-    """Raise UsageError for an option that Steelyard sets itself, or that has a key of its own."""
+    """Raise UsageError for an option that Steelyard sets itself, or that has its own key."""
     letter = option[1]
     if letter in KEY_OF:
         table.fail(key, f"{shown(option)}: use [job] {KEY_OF[letter]} instead")

@@ -36,42 +36,44 @@ CHUNK = 200  # job ids on one command line; each may stand for an array of thous
 
 
 class Pbs(Scheduler):
-    """One server: the one that PBS_DEFAULT, PBS_SERVER or pbs.conf leads to."""
+    """The server that PBS_DEFAULT, PBS_SERVER or pbs.conf names."""
 
     name = "pbs"
-    # qsub takes `host:path`, lists with commas and a word for the array's index.
+    # qsub takes `host:path`, lists with commas, and a placeholder for the array's index.
     not_in_paths = "\\:,^\"'"
     job_variables = ("PBS",)
 
     @classmethod
     def is_installed(cls) -> bool:
-        """By qsub, unless it is Slurm's or another one's of this name."""
+        """Return whether PBS is installed: Slurm's imitation of qsub does not count."""
         return pbs_checks.is_installed()
 
     @classmethod
     def run_checks(cls) -> Iterator[Check]:
-        """Its commands, server, and our part of it."""
+        """Check its commands, its server and Steelyard's installation on it."""
         return pbs_checks.run_checks()
 
     def make_stand_in(self) -> tuple[Scheduler, str]:
-        """One that knows of no server."""
+        """Return a scheduler that queries no server, and its assumptions."""
         return AbsentPbs(self.study_dir), "OpenPBS and its defaults, with our hook"
 
     @functools.cached_property
     def dialect(self) -> Dialect:
-        """Torque or OpenPBS; MissingError where neither is here."""
+        """Return Torque or OpenPBS. Raises MissingError if neither is installed."""
         found = pbs_commands.detect_dialect() if pbs_checks.is_installed() else None
         if found is None:
             raise MissingError(f"{pbs_checks.explain_absence()}: {command.NO_PBS}")
         return DIALECTS[found]()
 
     def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
-        """Within a job, which has to have the node: moms start nothing else for others."""
+        """Return the command within a job that has the node; elsewhere none: moms start programs
+        only for jobs."""
         return self.dialect.node_command(node, argv) if "PBS_JOBID" in os.environ else []
 
     @functools.cached_property
     def read_server(self) -> tuple[str, Attributes]:
-        """Name and attributes; MissingError with what to do when the server does not answer."""
+        """Return the server's name and attributes. Raises MissingError, which says what to do, if
+        it does not answer."""
         dialect = self.dialect
         try:
             return dialect.read_server(self.patient)
@@ -80,63 +82,66 @@ class Pbs(Scheduler):
 
     @functools.cached_property
     def has_node_part(self) -> bool:
-        """Our prologue or hook reads what we ask for."""
+        """Return whether Steelyard's prologue or hook exists to read the request."""
         return self.dialect.has_node_part()
 
     def cluster_name(self) -> str | None:
-        """The server's name."""
+        """Return the server's name."""
         return self.read_server[0] or None
 
     def max_runs(self) -> int | None:
-        """The limit of the server's attributes."""
+        """Return the limit of the server's attributes."""
         return self.dialect.max_runs(self.read_server[1])
 
     @classmethod
     def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
-        """Options of qsub."""
+        """Check options of qsub."""
         pbs_options.check_options(table, key, options)
 
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
-        """What the study says, or nodes with the property of the level's name."""
+        """Return the study's own options, or nodes with the property of the level's name."""
         options = (
             [f"-l nodes={nodes}:{level}"] if given is None else pbs_options.normalize_options(given)
         )
         return [option.replace("{nodes}", str(nodes)) for option in options]
 
     def node_options(self, node: str) -> list[str]:
-        """In the server's own words."""
+        """Return the dialect's option for that node."""
         return [self.dialect.node_option(node)]
 
     def selects_nodes(self, batch: Batch) -> bool:
-        """By nodes of its own, or a queue or property."""
+        """Return whether the study selects nodes by a specification, a queue or a property."""
         options = pbs_options.normalize_options(pbs_options.split_words(batch.job.options))
         placing, _ = pbs_options.split_node_options([*batch.options, *options])
         return bool(placing or batch.job.constraint or batch.job.partition)
 
     def node_features(self) -> dict[str, frozenset[str]]:
-        """Read from pbsnodes."""
+        """Return the features that pbsnodes reports."""
         return {node.name: node.features for node in self.read_nodes}
 
     @functools.cached_property
     def read_nodes(self) -> list[Node]:
-        """Parse pbsnodes; empty when the server does not answer."""
+        """Return the nodes that pbsnodes reports; empty if the server does not answer."""
         try:
             return self.dialect.read_nodes()
         except MissingError:
             return []
 
     def available_nodes(self, batch: Batch) -> AvailableNodes:
-        """The nodes with the properties of [job] constraint; which of them a queue has is not known."""
+        """Return the nodes with the properties of [job] constraint. Which of them a queue has is
+        unknown."""
         wanted = parse_properties(batch.job.constraint)
         nodes, _ = select_nodes(self.read_nodes, wanted)
         return AvailableNodes("the server", nodes, is_all=False)
 
     def render_script(self, batch: Batch, after: str | None) -> str:
-        """The batch script; ConditionError for what nodes without our part cannot do."""
+        """Return the batch script. Raises ConditionError for conditions that need Steelyard on the
+        nodes."""
         return pbs_script.render_script(batch, after, self.dialect, self.encode_request(batch))
 
     def encode_request(self, batch: Batch) -> str | None:
-        """What the node is told; None where nobody is there to be told, and nothing is asked."""
+        """Return the encoded request for the node, or None if Steelyard is not on the nodes and the
+        batch requests no condition. Raises ConditionError if it does."""
         if self.has_node_part:
             return pbs_script.encode_request(pbs_script.request_arguments(batch))
         asked = [o for o in batch.options if o.startswith("--") and o != "--cache=warm"]
@@ -148,7 +153,8 @@ class Pbs(Scheduler):
         return None
 
     def submit(self, batch: Batch, script: Path) -> str:
-        """qsub; after a lost answer it is looked up first, so that nothing comes twice."""
+        """Submit with qsub. After a lost answer the job is looked up first, so that it is never
+        submitted twice."""
         write_private(script.with_suffix(".env"), pbs_script.render_environment(batch))
         tried = False
         since = script.stat().st_mtime
@@ -162,13 +168,13 @@ class Pbs(Scheduler):
         return retry(attempt)
 
     def qsub(self, batch: Batch, script: Path) -> str:
-        """One call of qsub: the job id."""
+        """Call qsub once and return the job id."""
         try:
             argv = [*self.dialect.qsub, str(script)]
             text = command.run_once(argv, make_environment(), batch.study_dir)
         except CommandError as error:
             if "ependency" in error.message and pbs_script.remove_dependency(script):
-                return self.qsub(batch, script)  # that job is over, and forgotten
+                return self.qsub(batch, script)  # that job has ended, and the server forgot it
             if re.match("steelyard: .*(netem|cache)", error.message):
                 raise ConditionError(f"refused by the server: {error.message}") from error
             hint = "; submit again when some have ended" if FULL.search(error.message) else ""
@@ -179,12 +185,12 @@ class Pbs(Scheduler):
         return job_id
 
     def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
-        """By the job's name; a server that keeps no ended jobs knows only those that are not."""
+        """Find the job by its name. A server that keeps no ended jobs finds only active ones."""
         found = self.dialect.find_job_ids(pbs_script.job_name(batch), getpass.getuser())
         return next(iter(found), None)
 
     def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """Read from qstat."""
+        """Return the active runs that qstat reports."""
         jobs = pbs_tasks.index_by_job(submissions)
         if jobs:
             self.check_server(submissions)
@@ -194,7 +200,8 @@ class Pbs(Scheduler):
         return tasks
 
     def check_server(self, submissions: Sequence[Submission]) -> None:
-        """MissingError for jobs of another server: this one would say that there are none."""
+        """Raise MissingError for jobs of another server: this server would report that none
+        exist."""
         here = self.cluster_name() or ""
         names = {entry.cluster for entry in submissions if entry.cluster}
         foreign = sorted(name for name in names if name.partition(".")[0] != here.partition(".")[0])
@@ -205,7 +212,8 @@ class Pbs(Scheduler):
             )
 
     def query_jobs(self, job_ids: Sequence[str]) -> dict[str, Attributes]:
-        """What qstat says of jobs; a lost server is asked again where we have the patience."""
+        """Return what qstat reports on jobs; a lost server is queried again if the scheduler is
+        patient."""
 
         def ask() -> dict[str, Attributes]:
             try:
@@ -216,7 +224,8 @@ class Pbs(Scheduler):
         return retry(ask) if self.patient else ask()
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """Read from the accounting, or from qstat where that cannot be read."""
+        """Return the ended runs of the accounting, or of qstat where the accounting cannot be
+        read."""
         jobs = pbs_tasks.index_by_job(submissions)
         return pbs_tasks.query_ended(READERS[self.name]().rows, jobs) if jobs else {}
 
@@ -231,28 +240,28 @@ class Pbs(Scheduler):
 
 
 class AbsentPbs(Pbs):
-    """For a dry run where no server answers: OpenPBS, our hook in it."""
+    """A stand-in for a dry run where no server answers: OpenPBS with Steelyard's hook."""
 
     is_absent = True
 
     @functools.cached_property
     def dialect(self) -> Dialect:
-        """That of the commands that are here, if any are."""
+        """Return the dialect of the installed commands; OpenPBS if none are installed."""
         return DIALECTS[pbs_commands.detect_dialect() or "openpbs"]()
 
     @functools.cached_property
     def read_server(self) -> tuple[str, Attributes]:
-        """Nothing is known."""
+        """Return no name and no attributes: no server is known."""
         return "", {}
 
     @functools.cached_property
     def read_nodes(self) -> list[Node]:
-        """Nothing is known."""
+        """Return no nodes: no server is known."""
         return []
 
     @functools.cached_property
     def has_node_part(self) -> bool:
-        """Shown as it would be with it."""
+        """Return True: the script is rendered as for nodes with Steelyard."""
         return True
 
 
@@ -262,11 +271,12 @@ def split_job_ids(job_ids: Sequence[str]) -> list[Sequence[str]]:
 
 
 def make_environment() -> dict[str, str]:
-    """What qsub needs to find the server, and writes into the job: nothing else of the user's."""
+    """Return the variables that qsub needs to find the server or writes into the job, and no
+    others."""
     names = (*pbs_script.EXPORTED, *pbs_commands.WAY)
     return {name: os.environ[name] for name in names if name in os.environ} | {"LC_ALL": "C.UTF-8"}
 
 
 def write_private(path: Path, text: str) -> None:
-    """For its owner only: [job] export may name what others must not see."""
+    """Write a file that only its owner can read: [job] export may name secrets."""
     ledger.write_whole(path, text, durable=False, mode=0o600)

@@ -1,4 +1,4 @@
-"""The text that qsub gets: one array, each task executes the run that its index stands for."""
+"""The script for qsub: one array, whose tasks each execute the run of their index."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from steelyard.wrappers.schedulers.pbs import options as pbs_options
 from steelyard.wrappers.schedulers.pbs.dialect import Dialect
 from steelyard.wrappers.study.job import Job
 
-# By a file: -V and -v break on quotes, commas and ends of lines. TMPDIR is the server's.
+# Variables travel in a file: -V and -v break on quotes, commas and newlines. The server sets
+# TMPDIR.
 EXPORTED = tuple(name for name in base.EXPORTED if name != "TMPDIR")
 NAME_LENGTH = 200  # 230 in OpenPBS, 256 in Torque
 
-# The number behind the job's id tells starts of a job that was run again: PBS does not tell it.
+# The number after the job's id separates the starts of a requeued job: PBS does not report it.
 BODY = """\
 
 # Each task of the array executes one run; line INDEX + 1 of the list names it.
@@ -41,9 +42,11 @@ exec bash "$study/runs/$run/run.sh" >"runs/$run/$SY_ATTEMPT/job.out" 2>&1
 
 
 def render_script(batch: Batch, after: str | None, dialect: Dialect, request: str | None) -> str:
-    """The batch script; `after` is a job that has to end before, `request` what the node is told."""
+    """Return the batch script; `after` is a job that has to end first, `request` the text for the
+    node."""
     options = steelyard_options(batch, dialect) + job_options(batch.job)
-    # Before the nodes: of a very long list Torque's prologue gets only the beginning.
+    # The request comes before the nodes: Torque's prologue gets only the beginning of a very long
+    # list.
     options += [] if request is None else [dialect.request_option(request)]
     options += node_options(batch, dialect)
     if after is not None:
@@ -59,19 +62,21 @@ def render_script(batch: Batch, after: str | None, dialect: Dialect, request: st
 
 
 def quote_option(option: str) -> str:
-    """An option as qsub reads it from a script: quotes and backslashes are nearly a shell's."""
+    """Quote an option for qsub's reading of a script, whose quotes and backslashes are nearly a
+    shell's."""
     letter, _, value = option.partition(" ")
     return f"{letter} {shlex.quote(value)}" if value else letter
 
 
 def job_name(batch: Batch) -> str:
-    """Must begin with a letter; by it a submission is found that was never recorded."""
+    """Return the job's name, which must begin with a letter. It identifies unrecorded
+    submissions."""
     name = batch.job_name if re.match("[A-Za-z]", batch.job_name) else f"s{batch.job_name}"
     return name[-NAME_LENGTH:]
 
 
 def steelyard_options(batch: Batch, dialect: Dialect) -> list[str]:
-    """The options that Steelyard itself needs."""
+    """Return the options that Steelyard itself needs."""
     number = len(batch.run_ids)
     array = [dialect.array_option(number, batch.job.at_once)] if number > 1 else []
     return [
@@ -84,7 +89,8 @@ def steelyard_options(batch: Batch, dialect: Dialect) -> list[str]:
 
 
 def job_options(job: Job) -> list[str]:
-    """[job] of the study file, but for its nodes."""
+    """Return the options of [job] in the study file, without those for nodes. Raises UsageError for
+    a QOS, which PBS does not have."""
     if job.qos is not None:
         raise UsageError(
             f"job.qos = '{job.qos}': PBS has no such thing. Name a queue (partition), or say what "
@@ -103,12 +109,13 @@ def job_options(job: Job) -> list[str]:
 
 
 def format_time_limit(limit_s: int) -> str:
-    """HH:MM:SS with as many hours as needed; PBS has no days."""
+    """Return HH:MM:SS with as many hours as needed; PBS has no days."""
     return f"{limit_s // 3600:02}:{limit_s // 60 % 60:02}:{limit_s % 60:02}"
 
 
 def node_options(batch: Batch, dialect: Dialect) -> list[str]:
-    """The options that select nodes: from the run's condition, [job] options, or none."""
+    """Return the options that select nodes: from the runs' conditions, from [job] options, or
+    none."""
     job = batch.job
     placing = [o for o in batch.options if pbs_options.split_node_options([o])[0] is not None]
     if len(placing) > 1:
@@ -136,7 +143,7 @@ def node_options(batch: Batch, dialect: Dialect) -> list[str]:
 
 
 def remove_dependency(script: Path) -> bool:
-    """Remove the dependency on an earlier job; false if there is none."""
+    """Remove the dependency on an earlier job; return False if the script has none."""
     lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if not line.startswith(("#PBS -W depend=", "#PBS -W 'depend="))]
     if len(kept) == len(lines):
@@ -146,19 +153,19 @@ def remove_dependency(script: Path) -> bool:
 
 
 def request_arguments(batch: Batch, with_conditions: bool = True) -> list[str]:
-    """The arguments of `steelyard-node job encode`: conditions, then tags."""
+    """Return the arguments of `steelyard-node job encode`: conditions, then tags."""
     asked = [option for option in batch.options if option.startswith("--")]
     tags = [f"--tag={key}={value}" for key, value in (*batch.tags, *batch.job.tags)]
     return (asked if with_conditions else []) + tags
 
 
 def encode_request(words: list[str]) -> str:
-    """What travels to the node, as one word without blanks, commas and quotes."""
+    """Return the request to the node as one word without blanks, commas and quotes."""
     return netem.run_node_program("job", "encode", *words).strip()
 
 
 def render_environment(batch: Batch) -> str:
-    """Shell lines that give the job what it gets of our environment."""
+    """Return shell lines that export the job's part of this environment."""
     names = dict.fromkeys((*EXPORTED, *batch.job.export))
     lines = [f"export {n}={shlex.quote(os.environ[n])}" for n in names if n in os.environ]
     return "\n".join(["# What the submitting shell had.", *lines]) + "\n"

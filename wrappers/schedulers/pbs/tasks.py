@@ -1,4 +1,4 @@
-"""What qstat and the accounting say about the runs of a study."""
+"""Reads what qstat and the accounting report on the runs of a study."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def index_by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
 
 
 def find_run(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
-    """The run that a job or a task of an array executes; None: an array as a whole, or not ours."""
+    """Return the run that a job or an array task executes; None for a whole array or a foreign
+    job."""
     parts = split_job_id(job_id)
     _, index, _ = parts or ("", "", None)
     if parts is None or index == "":
@@ -30,7 +31,7 @@ def find_run(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
 
 
 def parse_active(told: Mapping[str, Attributes], jobs: Mapping[str, Submission]) -> dict[str, Task]:
-    """Parse waiting and running runs, by run id."""
+    """Return the waiting and running runs of qstat's output, by run id."""
     tasks = {}
     for job_id, attributes in told.items():
         run_id, letter = find_run(job_id, jobs), attributes.get("job_state", "")
@@ -44,7 +45,8 @@ def parse_active(told: Mapping[str, Attributes], jobs: Mapping[str, Submission])
 
 
 def waiting_reason(letter: str, attributes: Attributes) -> str | None:
-    """The scheduler's own words, or what holds it: Torque says `held` of at_once, too."""
+    """Return the scheduler's own comment, or what holds the job; Torque reports at_once as `held`,
+    too."""
     if attributes.get("comment"):
         return attributes["comment"]
     if letter == "H" and attributes.get("depend"):
@@ -58,8 +60,8 @@ def query_ended(
     ask: Callable[[Sequence[str]], Iterable[AccountingRow | StepRow]],
     jobs: Mapping[str, Submission],
 ) -> dict[str, Task]:
-    """What became of runs, by run id; nothing where nobody can tell. Of a job that was started
-    again the last row counts."""
+    """Return how runs ended, by run id; empty if the accounting does not answer. The last row of a
+    restarted job counts."""
     try:
         rows = list(ask(list(jobs)))
     except MissingError:
@@ -70,7 +72,7 @@ def query_ended(
 def list_ends(
     rows: Iterable[AccountingRow | StepRow], jobs: Mapping[str, Submission]
 ) -> Iterator[tuple[str, Task]]:
-    """Each run that has ended."""
+    """Yield each run that has ended, with its end."""
     for row in rows:
         if isinstance(row, StepRow) or row.state not in FINAL_STATES:
             continue
@@ -82,13 +84,13 @@ def list_ends(
 
 
 def has_request(row: AccountingRow, jobs: Mapping[str, Submission]) -> bool:
-    """Whether the node had to apply a condition before the run."""
+    """Return whether the node had to apply a condition before the run."""
     parts = split_job_id(row.job_id)
     entry = jobs.get((parts and parts.format_array_id()) or row.job_id)
     return entry is not None and any(option.startswith("--") for option in entry.options)
 
 
-# The node's prologue or hook ended the job before its script began.
+# The reasons of jobs that the node's prologue or hook ended before their script began.
 REFUSED = frozenset(
     text
     for meanings in states.MEANINGS.values()

@@ -18,7 +18,7 @@ from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, format_n
 from steelyard.wrappers.study.job import Job
 
 QUOTING_VERSION = "6.1.3"
-PLAIN = f"{string.ascii_letters}{string.digits}/._+@=~%#-"  # of a path's characters
+PLAIN = f"{string.ascii_letters}{string.digits}/._+@=~%#-"  # allowed in a path
 
 
 class Torque(Dialect):
@@ -33,8 +33,8 @@ class Torque(Dialect):
         return f"-t 0-{number - 1}" + ("" if at_once is None else f"%{at_once}")
 
     def output_option(self, path: str, number: int) -> str:
-        """pbs_server puts -INDEX behind it. UsageError for a name that pbs_mom copies nothing to:
-        the output of every run would stay on its node."""
+        """Return the option's path, to which pbs_server adds -INDEX. Raises UsageError for a name
+        that pbs_mom cannot copy to: the output of every run would stay on its node."""
         odd = sorted(set(path) - set(PLAIN))
         if odd:
             raise UsageError(
@@ -46,34 +46,35 @@ class Torque(Dialect):
     def node_options(
         self, spec: str | None, wanted: NodeRequest, job: Job, others: Sequence[str]
     ) -> list[str]:
-        """`-n` keeps other jobs off the nodes."""
+        """Return the options for nodes; `-n` keeps other jobs off the nodes."""
         if spec is not None and not spec.startswith("nodes="):
             raise UsageError(f"'-l {spec}' is for OpenPBS, and this server is Torque: -l nodes=…")
         whole = format_nodes_spec(spec or f"nodes={wanted.nodes}", wanted)
         return [f"-l {whole}"] + (["-n"] if job.exclusive else [])
 
     def node_option(self, node: str) -> str:
-        """The node's name."""
+        """Request the node by its name."""
         return f"-l nodes={node}"
 
     def request_option(self, text: str) -> str:
-        """Resource_List, which the prologue receives."""
+        """Request a Resource_List entry, which the prologue receives."""
         return f"-l other=steelyard:{text}"
 
     def dependency_option(self, job_id: str) -> str:
-        """The id of an array has empty brackets."""
+        """Return the option; the id of an array has empty brackets."""
         kind = "afteranyarray" if "[]" in job_id else "afterany"
         return f"-W depend={kind}:{job_id}"
 
     def find_job_ids(self, name: str, user: str) -> list[str]:
-        """qselect does not know arrays, only their tasks, which are named NAME-INDEX."""
+        """Find arrays by their first task, NAME-0: qselect does not list arrays. Then find single
+        jobs."""
         mine = ["qselect", "-u", user, "-N"]
         tasks = map(split_job_id, command.run_once([*mine, f"{name}-0"]).split())
         arrays = [array for task in tasks if task is not None and (array := task.format_array_id())]
         return arrays or command.run_once([*mine, name]).split()
 
     def read_nodes(self) -> list[Node]:
-        """The nodes with their properties."""
+        """Return the nodes with their properties. Raises MissingError if the answer is not XML."""
         try:
             nodes = ElementTree.fromstring(command.run_once(["pbsnodes", "-x"]))
         except ElementTree.ParseError as error:
@@ -88,20 +89,20 @@ class Torque(Dialect):
         ]
 
     def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
-        """The mom starts it, through TM."""
+        """Return the pbsdsh command: the mom starts the program through TM."""
         return ["pbsdsh", "-h", node, *argv]
 
     def max_runs(self, server: Attributes) -> int | None:
-        """max_job_array_size; without that attribute there is no limit."""
+        """Return max_job_array_size; without that attribute the array has no limit."""
         text = server.get("max_job_array_size", "")
         return int(text) if text.isdigit() else None
 
     def has_node_part(self) -> bool:
-        """Our submit filter, in the file that qsub itself reads."""
+        """Return whether the file that qsub reads names Steelyard's submit filter."""
         return "steelyard" in (read_submit_filter() or "")
 
     def run_checks(self) -> Iterator[Check]:
-        """The submit filter, which a user sees; prologues only root does."""
+        """Check the submit filter, which a user can see; only root can see the prologues."""
         program = read_submit_filter()
         if self.has_node_part():
             yield check_filter(program or "", pbs_commands.read_version())
@@ -121,7 +122,7 @@ class Torque(Dialect):
 
 
 def check_filter(program: str, version: str | None) -> Check:
-    """Only the qsub of 6.1.3 quotes its arguments for the shell that starts a filter."""
+    """Check qsub's version: only 6.1.3 quotes its arguments for the shell that starts a filter."""
     found = f"qsub asks {program}"
     if version is None or f"{version}.".startswith(f"{QUOTING_VERSION}."):
         return Check("submit filter", "ok", found)
@@ -135,7 +136,7 @@ def check_filter(program: str, version: str | None) -> Check:
 
 
 def read_submit_filter() -> str | None:
-    """The submit filter that torque.cfg configures; None without a filter."""
+    """Return the submit filter that torque.cfg configures; None without a filter."""
     try:
         text = (pbs_commands.find_torque_home() / "torque.cfg").read_text(
             encoding="utf-8", errors="replace"

@@ -1,4 +1,4 @@
-"""The scheduler Slurm: known.py finds its class here."""
+"""The scheduler Slurm: registry.py finds its class here."""
 
 from steelyard.wrappers.schedulers.slurm.scheduler import Slurm
 

@@ -1,4 +1,4 @@
-"""What `steelyard doctor` says of Slurm."""
+"""The checks of `steelyard doctor` for Slurm."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TIMEOUT_S = 10  # a person waits
 
 
 def read_output(*command: str) -> str | None:
-    """stdout of a Slurm program, or None when it is missing, fails or hangs."""
+    """Return stdout of a Slurm program, or None if it is missing, fails or hangs."""
     try:
         done = programs.run_quietly(command, TIMEOUT_S, slurm_environment.build_environment())
     except (OSError, subprocess.SubprocessError):
@@ -23,7 +23,8 @@ def read_output(*command: str) -> str | None:
 
 
 def run_checks() -> Iterator[Check]:
-    """Slurm's commands, its controller, our plugin in it, and what the plugin wants of it."""
+    """Check Slurm's commands, its controller, Steelyard's plugin, and what the plugin needs of
+    Slurm."""
     if shutil.which("sbatch") is None:
         yield Check(
             "Slurm", "warning", "sbatch is not in PATH",

@@ -1,4 +1,5 @@
-"""Runs Slurm's commands: no shell, a time limit, and a lost controller is tried again and said."""
+"""Runs Slurm's commands without a shell and with a time limit; retries while the controller is
+lost."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
 
 TIMEOUT_S = 120
 
-# Slurm's own words for a controller that is not there now but may be again.
+# Messages of Slurm for a controller that does not answer now but may answer later.
 LOST = re.compile(
     "Unable to contact slurm controller|Socket timed out|Zero Bytes were transmitted"
     "|Connection refused|Connection timed out|backup controller in standby|Unexpected message"
@@ -30,7 +31,8 @@ NO_SLURM = (
 def run_once(
     argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> str:
-    """stdout of one command; LostError, CommandError, or MissingError without the program."""
+    """Return stdout of one command. Raises LostError, CommandError, or MissingError if the program
+    does not exist."""
     try:
         environment = (
             slurm_environment.build_environment() if env is None else {**env, "LC_ALL": "C.UTF-8"}
@@ -49,15 +51,16 @@ def run_once(
 
 
 def last_line(text: str) -> str:
-    """The last line that says something, without the program's name before it.
+    """Return the last line with text, without the program's name; Steelyard's last line if it has
+    one.
 
-    Our plugin says why it refuses an option; after it Slurm says only that the option is wrong.
-    """
+    Steelyard's plugin prints why it refuses an option; Slurm then only prints that the option is
+    wrong."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     lines = [line for line in lines if "error: steelyard: " in line] or lines
     return re.sub(r"^\w+: (error|fatal): ", "", lines[-1]) if lines else ""
 
 
 def run(argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
-    """stdout of a command that may be repeated without harm, tried again while Slurm is lost."""
+    """Return stdout of a command that is safe to repeat; it is retried while Slurm is lost."""
     return retry(lambda: run_once(argv, env))

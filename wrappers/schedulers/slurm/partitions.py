@@ -1,4 +1,4 @@
-"""Partitions and nodes as scontrol shows them, and which of them a batch may have."""
+"""Partitions and nodes as scontrol shows them, and which of them a batch may use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import command
 from steelyard.wrappers.schedulers.slurm.script import PLAIN_CONSTRAINT, condition_options
 
-# A node that power saving has switched off, or will (POWERED_DOWN, POWER_DOWN), is started for a job.
+# Slurm starts a node for a job if power saving has switched it off or will (POWERED_DOWN,
+# POWER_DOWN).
 DOWN = re.compile(r"\bDOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|\*|POWERING_DOWN|UNKNOWN", re.IGNORECASE)
 TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
 WORD = re.compile(r"(\S+?)=(Linux \S+|\S*)")  # OS=Linux 6.1.0-18-amd64 #1 SMP …
@@ -25,13 +26,13 @@ Row = Mapping[str, str]
 
 
 def read_rows(what: str) -> list[Row]:
-    """Read `scontrol -o show node|partition`; each line as its words."""
+    """Return the rows of `scontrol -o show node|partition`, each as keys and values."""
     text = command.run(["scontrol", "-o", "show", what])
     return [dict(WORD.findall(line)) for line in text.splitlines() if "=" in line]
 
 
 def parse_nodes(found: Iterable[Row]) -> Iterator[Node]:
-    """All nodes of the cluster."""
+    """Yield all nodes of the cluster."""
     for row in found:
         threads = parse_number(row.get("ThreadsPerCore")) or 1
         cpus = parse_number(row.get("CPUTot"))
@@ -52,7 +53,7 @@ def parse_nodes(found: Iterable[Row]) -> Iterator[Node]:
 def find_available_nodes(
     batch: Batch, every: Iterable[Node], partitions: Iterable[Row]
 ) -> AvailableNodes:
-    """The nodes that a batch may use."""
+    """Return the nodes that a batch may use."""
     found = {row.get("PartitionName", "?"): row for row in partitions}
     names = requested_partitions(batch, found)
     there = [node for node in every if not names or node.partitions & set(names)]
@@ -71,7 +72,7 @@ def find_available_nodes(
 
 
 def requested_partitions(batch: Batch, found: Mapping[str, Row]) -> list[str]:
-    """The study's partition, else SBATCH_PARTITION, else the default partition."""
+    """Return the study's partitions, else those of SBATCH_PARTITION, else the default partition."""
     options = (*batch.options, *batch.job.options)
     said = [o.partition("=")[2] for o in options if o.startswith(("--partition=", "-p="))]
     text = batch.job.partition or next(iter(said), "") or os.environ.get("SBATCH_PARTITION", "")
@@ -80,7 +81,7 @@ def requested_partitions(batch: Batch, found: Mapping[str, Row]) -> list[str]:
 
 
 def requested_features(batch: Batch) -> list[str]:
-    """The features of `a&b`; other constraints are not evaluated here."""
+    """Return the features of `a&b`; other constraints are not evaluated."""
     found = [option.partition("=")[2] for option in condition_options(batch)
              if option.startswith("--constraint=")]  # fmt: skip
     plain = [text for text in found if PLAIN_CONSTRAINT.fullmatch(text)]
@@ -88,7 +89,7 @@ def requested_features(batch: Batch) -> list[str]:
 
 
 def max_limit(values: Iterable[int | None]) -> int | None:
-    """The largest limit; None if any of them is unlimited."""
+    """Return the largest limit; None if any of them is unlimited."""
     known = list(values)
     return None if None in known else max_known(known)
 
@@ -99,12 +100,12 @@ def split_list(text: str | None) -> frozenset[str]:
 
 
 def parse_number(text: str | None) -> int | None:
-    """An integer; None for `UNLIMITED`, `n/s`, `n/a`."""
+    """Return an integer; None for `UNLIMITED`, `n/s`, `n/a`."""
     return int(text) if text is not None and text.isdigit() else None
 
 
 def parse_seconds(text: str) -> int | None:
-    """Seconds of `D-HH:MM:SS`; None for `UNLIMITED`."""
+    """Return the seconds of `D-HH:MM:SS`; None for `UNLIMITED`."""
     match = TIME.fullmatch(text)
     if match is None:
         return None

@@ -29,19 +29,21 @@ from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study.job import OPTION
 from steelyard.wrappers.study.study_table import Table
 
-# sbatch takes these before what the script says: only where the script says nothing.
+# For sbatch these override the script's options, so they are passed on only if [job] has no such
+# key.
 DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
 FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
 CONDITIONS = ("--netem", "--cache")
 PLACING = ("--constraint", "-C", "--nodelist", "-w", "--partition", "-p")
-# A question to a node: room beside others' jobs, and no queue where there is none.
+# Options of a query to a node: it shares the node with other jobs, and does not queue if that is
+# full.
 ASKING = ("--nodes=1", "--ntasks=1", "--time=2", "--immediate=20", "--chdir=/",
           "--job-name=steelyard-doctor")  # fmt: skip
 CHUNK = 500  # job ids on one command line
 
 
 class Slurm(Scheduler):
-    """One cluster: the one that SLURM_CONF, or Slurm's default, leads to."""
+    """The cluster that SLURM_CONF, or Slurm's default, names."""
 
     name = "slurm"
     not_in_paths = "\\"  # sbatch drops a backslash from --output
@@ -49,21 +51,22 @@ class Slurm(Scheduler):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """By sbatch."""
+        """Return whether sbatch is in PATH."""
         return shutil.which("sbatch") is not None
 
     @classmethod
     def run_checks(cls) -> Iterator[Check]:
-        """Its commands, controller, and our plugin."""
+        """Check Slurm's commands, its controller and Steelyard's plugin."""
         return slurm_checks.run_checks()
 
     def make_stand_in(self) -> tuple[Scheduler, str]:
-        """One that knows of no cluster."""
+        """Return a scheduler that queries no cluster, and its assumptions."""
         return AbsentSlurm(self.study_dir), "Slurm's defaults, without our plugin"
 
     @functools.cached_property
     def read_config(self) -> dict[str, str]:
-        """`scontrol show config`; MissingError says what to do when there is no Slurm."""
+        """Return `scontrol show config` by key. Raises MissingError, which says what to do, if no
+        Slurm answers."""
         try:
             text = slurm_command.run(["scontrol", "show", "config"])
         except CommandError as error:
@@ -75,26 +78,28 @@ class Slurm(Scheduler):
 
     @functools.cached_property
     def has_plugin(self) -> bool:
-        """sbatch knows our plugin's --tag."""
+        """Return whether sbatch knows the plugin's --tag."""
         return "--tag" in self.plugin_options
 
     @functools.cached_property
     def plugin_options(self) -> frozenset[str]:
-        """The options of sbatch that are our plugin's."""
+        """Return the options of sbatch that come from Steelyard's plugin."""
         text = slurm_command.run_once(["sbatch", "--help"])
         ours = (line for line in join_help_lines(text) if "[steelyard]" in line)
         return frozenset(name for line in ours for name in re.findall(r"--[a-z][a-z-]*", line)[:1])
 
     def node_command(self, node: str, argv: Sequence[str]) -> list[str]:
-        """A small job of its own: one node that is down must not hold up the others."""
+        """Return the command for a small separate job: a node that is down must not delay the
+        others."""
         return ["srun", "--quiet", f"--nodelist={node}", *ASKING, *argv]
 
     def cluster_name(self) -> str | None:
-        """ClusterName of slurm.conf."""
+        """Return ClusterName of slurm.conf."""
         return self.read_config.get("ClusterName")
 
     def max_runs(self) -> int | None:
-        """MaxArraySize is one more than the highest index; 0: the cluster takes no arrays."""
+        """Return MaxArraySize, which is one more than the highest index. Raises MissingError if it
+        is 0: the cluster takes no arrays."""
         size = int(self.read_config.get("MaxArraySize", "1001"))
         if size == 0:
             raise MissingError("this cluster takes no job arrays (MaxArraySize=0): ask its admin")
@@ -102,26 +107,26 @@ class Slurm(Scheduler):
 
     @classmethod
     def check_options(cls, table: Table, key: str, options: Sequence[str]) -> None:
-        """Options of sbatch."""
+        """Check options of sbatch."""
         check_options(table, key, options)
 
     def place_options(self, level: str, given: Sequence[str] | None, nodes: int) -> list[str]:
-        """What the study says, or the constraint of the level's name."""
+        """Return the study's own options, or the constraint of the level's name."""
         options = [f"--constraint={level}"] if given is None else given
         return [option.replace("{nodes}", str(nodes)) for option in options]
 
     def node_options(self, node: str) -> list[str]:
-        """One name, so that --nodes=1 is that node."""
+        """Return the option with one name, so that --nodes=1 selects that node."""
         return [f"--nodelist={node}"]
 
     def selects_nodes(self, batch: Batch) -> bool:
-        """By an option of sbatch or a key of [job]."""
+        """Return whether an option of sbatch or a key of [job] selects nodes."""
         options = (*batch.options, *batch.job.options)
         named = any(option.startswith(PLACING) for option in options)
         return named or batch.job.constraint is not None or batch.job.partition is not None
 
     def node_features(self) -> dict[str, frozenset[str]]:
-        """Read from sinfo."""
+        """Return the features that sinfo reports; empty if it does not answer."""
         try:
             text = slurm_command.run_once(["sinfo", "--noheader", "--Node", "--format=%N|%f"])
         except MissingError:
@@ -131,20 +136,20 @@ class Slurm(Scheduler):
 
     @functools.cached_property
     def read_nodes(self) -> list[Node]:
-        """Read from scontrol."""
+        """Return the nodes that scontrol reports."""
         return list(slurm_places.parse_nodes(slurm_places.read_rows("node")))
 
     @functools.cached_property
     def read_partitions(self) -> list[slurm_places.Row]:
-        """Read from scontrol."""
+        """Return the partitions that scontrol reports."""
         return slurm_places.read_rows("partition")
 
     def available_nodes(self, batch: Batch) -> AvailableNodes:
-        """Of the partition that the batch goes to, the nodes that have what it asks for."""
+        """Return the nodes of the batch's partition that have what the batch requests."""
         return slurm_places.find_available_nodes(batch, self.read_nodes, self.read_partitions)
 
     def rejection_reason(self, script: Path, batch: Batch) -> str | None:
-        """The error message of `sbatch --test-only`."""
+        """Return the error message of `sbatch --test-only`; None if it accepts the script."""
         try:
             slurm_command.run_once(["sbatch", "--test-only", str(script)], make_environment(batch))
         except CommandError as error:
@@ -152,11 +157,13 @@ class Slurm(Scheduler):
         return None
 
     def render_script(self, batch: Batch, after: str | None) -> str:
-        """The batch script; ConditionError for what this cluster's plugin cannot do."""
+        """Return the batch script. Raises ConditionError for conditions that this cluster's plugin
+        cannot apply."""
         return slurm_script.render_script(self.remove_unsupported(batch), after, self.has_plugin)
 
     def remove_unsupported(self, batch: Batch) -> Batch:
-        """The batch without --cache=warm where that is no option: it asks for nothing."""
+        """Return the batch without --cache=warm if sbatch has no such option: warm requests
+        nothing. Raises ConditionError for any other missing option."""
         options = []
         for option in batch.options:
             name = option.partition("=")[0]
@@ -170,7 +177,8 @@ class Slurm(Scheduler):
         return replace(batch, options=tuple(options))
 
     def submit(self, batch: Batch, script: Path) -> str:
-        """sbatch; after a lost answer it is looked up first, so that nothing comes twice."""
+        """Submit with sbatch. After a lost answer the job is looked up first, so that it is never
+        submitted twice."""
         tried = False
         since = script.stat().st_mtime
 
@@ -183,7 +191,7 @@ class Slurm(Scheduler):
         return retry(attempt)
 
     def sbatch(self, batch: Batch, script: Path) -> str:
-        """One call of sbatch: the job id."""
+        """Call sbatch once and return the job id."""
         try:
             text = slurm_command.run_once(
                 ["sbatch", "--parsable", str(script)], make_environment(batch)
@@ -199,7 +207,7 @@ class Slurm(Scheduler):
         return job_id
 
     def find_submission(self, batch: Batch, since_unix_s: float) -> str | None:
-        """By the job's name, in the queue and then in the accounting."""
+        """Find the job by its name, in the queue and then in the accounting."""
         mine = [f"--name={batch.job_name}", f"--user={getpass.getuser()}"]
         found = slurm_command.run_once(["squeue", "--noheader", "--format=%F", *mine]).split()
         if found:
@@ -207,21 +215,21 @@ class Slurm(Scheduler):
         since = f"--starttime={slurm_tasks.format_time(since_unix_s)}"
         try:
             rows = Sacct(tries=1).read_starts((), since, *mine)
-        except NoAccountingError:  # the queue was all there is to ask
+        except NoAccountingError:  # without accounting the queue is the only source
             return None
-        except MissingError as error:  # it may be there: to be asked again, never handed in twice
+        except MissingError as error:  # the job may exist: query again, never submit it twice
             raise LostError(str(error)) from error
         return next((row.array_job_id or row.job_id for row in rows), None)
 
     def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """Read from squeue."""
+        """Return the active runs that squeue reports."""
         tasks: dict[str, Task] = {}
         for part in split_submissions(submissions):
             tasks |= slurm_tasks.query_squeue(part, self.patient)
         return tasks
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """Read from sacct."""
+        """Return the ended runs that sacct reports."""
         tasks: dict[str, Task] = {}
         for part in split_submissions(submissions):
             tasks |= slurm_tasks.query_sacct(part)
@@ -238,33 +246,34 @@ class Slurm(Scheduler):
 
 
 class AbsentSlurm(Slurm):
-    """For a dry run where no cluster answers: Slurm's defaults, our plugin not there."""
+    """A stand-in for a dry run where no cluster answers: Slurm's defaults, without Steelyard's
+    plugin."""
 
     is_absent = True
 
     @functools.cached_property
     def read_config(self) -> dict[str, str]:
-        """Nothing is known."""
+        """Return no configuration: no cluster is known."""
         return {}
 
     def node_features(self) -> dict[str, frozenset[str]]:
-        """Nothing is known."""
+        """Return no features: no cluster is known."""
         return {}
 
     def available_nodes(self, batch: Batch) -> AvailableNodes:
-        """Nothing is known."""
+        """Return no nodes: no cluster is known."""
         return AvailableNodes("the cluster", ())
 
     def rejection_reason(self, script: Path, batch: Batch) -> None:
-        """There is nobody to ask."""
+        """Return None: no cluster can reject the script."""
 
     def remove_unsupported(self, batch: Batch) -> Batch:
-        """Shown as it would be with the plugin."""
+        """Return the batch unchanged: it is rendered as with the plugin."""
         return batch
 
     @functools.cached_property
     def has_plugin(self) -> bool:
-        """Not known, so not used."""
+        """Return False: without a known plugin, its options are not used."""
         return False
 
 
@@ -285,13 +294,13 @@ def join_help_lines(help_text: str) -> list[str]:
 
 
 def make_environment(batch: Batch) -> dict[str, str]:
-    """The environment of sbatch, and with --export=ALL of the job: named variables, no others."""
+    """Return the environment of sbatch and, by --export=ALL, of the job: only named variables."""
     names = [*EXPORTED, *slurm_environment.WAY, "SLURM_UMASK", *batch.job.export]
     names += [name for name, key in DEFAULTS.items() if getattr(batch.job, key) is None]
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-# What Steelyard sets itself; an option of the user's would break the study.
+# Options that Steelyard sets itself; a user's value would break the study.
 OURS = {
     "array": "a", "begin": "b", "batch": "", "chdir": "D", "clusters": "M", "comment": "",
     "dependency": "d", "error": "e", "export": "", "export-file": "", "get-user-env": "",
@@ -316,10 +325,10 @@ def check_options(table: Table, key: str, options: Sequence[str]) -> None:
 
 
 def reject_reserved(table: Table, key: str, option: str) -> None:
-    """Raise UsageError for an option that Steelyard sets itself, or that has a key of its own."""
+    """Raise UsageError for an option that Steelyard sets itself, or that has its own key."""
     long = option.startswith("--")
     name = option[2:].split("=", 1)[0] if long else option[1]
-    # getopt_long takes any beginning of a name for the name.
+    # getopt_long accepts any prefix of a name as the name.
     same = str.startswith if long else str.__eq__
     for known, meant in KEY_OF.items():
         if (len(known) > 1) is long and same(known, name):

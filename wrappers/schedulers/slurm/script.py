@@ -1,4 +1,4 @@
-"""The text that sbatch gets: one array, each task executes the run that its index stands for."""
+"""The script for sbatch: one array, whose tasks each execute the run of their index."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from steelyard.wrappers.study.job import Job
 CONSTRAINT = "--constraint="
 PLAIN_CONSTRAINT = re.compile(r"[A-Za-z0-9_.&-]+")
 
-# The raw job id and the restart count name the attempt (docs/formats.md part 6). What is said
-# before the run has its folder goes to --output, what is said after to its job.out.
+# The raw job id and the restart count name the attempt (docs/formats.md part 6). Output before the
+# run has its folder goes to --output, later output to the run's job.out.
 BODY = """\
 
 # Each task of the array executes one run; line SLURM_ARRAY_TASK_ID + 1 of the list names it.
@@ -29,7 +29,8 @@ exec bash "$study/runs/$run/run.sh" >"$attempt/job.out" 2>&1
 
 
 def render_script(batch: Batch, after: str | None, with_tags: bool) -> str:
-    """The batch script; `after` is a job that has to end before, `with_tags`: our plugin is there."""
+    """Return the batch script; `after` is a job that has to end first, `with_tags`: the plugin is
+    loaded."""
     options = steelyard_options(batch) + job_options(batch.job) + condition_options(batch)
     if with_tags:
         options += [f"--tag={key}={value}" for key, value in (*batch.tags, *batch.job.tags)]
@@ -47,7 +48,7 @@ def quote_option(option: str) -> str:
 
 
 def steelyard_options(batch: Batch) -> list[str]:
-    """The options that Steelyard itself needs."""
+    """Return the options that Steelyard itself needs."""
     limit = "" if batch.job.at_once is None else f"%{batch.job.at_once}"
     folder = str(batch.study_dir)
     output = f"{folder}/submissions/{batch.submission_id}.out".replace("%", "%%")
@@ -63,7 +64,7 @@ def steelyard_options(batch: Batch) -> list[str]:
 
 
 def job_options(job: Job) -> list[str]:
-    """[job] of the study file, but for its constraint."""
+    """Return the options of [job] in the study file, without its constraint."""
     values = {
         "ntasks-per-node": job.tasks_per_node,
         "cpus-per-task": job.cpus_per_task,
@@ -77,7 +78,8 @@ def job_options(job: Job) -> list[str]:
 
 
 def condition_options(batch: Batch) -> list[str]:
-    """The options of the runs' conditions; several constraints become one that asks for all."""
+    """Return the options of the runs' conditions; several constraints are joined to one that
+    requires all."""
     texts = [] if batch.job.constraint is None else [batch.job.constraint]
     texts += [o.partition("=")[2] for o in batch.options if o.startswith(CONSTRAINT)]
     options = [option for option in batch.options if not option.startswith(CONSTRAINT)]
@@ -85,7 +87,7 @@ def condition_options(batch: Batch) -> list[str]:
 
 
 def join_constraints(first: str, second: str) -> str:
-    """`first&second`; UsageError where Slurm's grammar cannot express that."""
+    """Return `first&second`. Raises UsageError if Slurm's grammar cannot express that."""
     for constraint in (first, second):
         if not PLAIN_CONSTRAINT.fullmatch(constraint):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""What squeue and sacct say about the runs of a study."""
+"""Reads what squeue and sacct report on the runs of a study."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 from steelyard.wrappers.schedulers.retries import CommandError
 from steelyard.wrappers.schedulers.slurm import command
 
-# Array job, index, raw id, state, reason. -r: a line for every task of an array.
+# Array job, index, raw id, state, reason. --array: a line for every task of an array.
 SQUEUE = ("squeue", "--noheader", "--array", "--format=%F|%K|%A|%T|%r")
 WAITING = ("pending", "requeued")
 CLOCKS_MAY_DIFFER_S = 300
@@ -29,7 +29,7 @@ STUCK = re.compile(
 
 
 def query_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, Task]:
-    """Waiting and running runs, by run id."""
+    """Return the waiting and running runs, by run id."""
     jobs = index_by_job(submissions)
     if not jobs:
         return {}
@@ -49,7 +49,7 @@ def index_by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
 
 
 def parse_squeue(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
-    """Lines of SQUEUE's format; other jobs' lines are passed over."""
+    """Return the runs in lines of SQUEUE's format, by run id; lines of other jobs are skipped."""
     tasks = {}
     for line in text.splitlines():
         fields = line.split("|", 4)
@@ -69,14 +69,15 @@ def parse_squeue(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
 
 
 def select_runs(submission: Submission, indices: Iterable[int]) -> Iterator[str]:
-    """The runs of some array indices."""
+    """Yield the runs of some array indices."""
     for index in indices:
         if index < len(submission.run_ids):
             yield submission.run_ids[index]
 
 
 def expand_indices(indices: str) -> list[int]:
-    """`[3-5,9%2]` or `3`: each index; none of what is no number, as jobs that are no array have."""
+    """Return each index of `[3-5,9%2]` or `3`; empty if the text has no index, as for jobs that are
+    no array."""
     try:
         return list(parse_waiting_tasks(indices.strip("[]").partition("%")[0]))
     except UsageError:
@@ -84,7 +85,7 @@ def expand_indices(indices: str) -> list[int]:
 
 
 def query_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
-    """How runs ended, by run id; empty without accounting, or when it does not answer."""
+    """Return how runs ended, by run id; empty without accounting, or if it does not answer."""
     jobs = index_by_job(submissions)
     if not jobs:
         return {}
@@ -97,14 +98,14 @@ def query_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
 
 
 def format_time(unix_s: float) -> str:
-    """A time as sacct reads it where we call it, in UTC (slurm_environment.own), a little earlier:
-    job ids are used again."""
+    """Return a time as our sacct reads it, in UTC (slurm_environment), CLOCKS_MAY_DIFFER_S early:
+    the start time is given because job ids are used again."""
     early = datetime.fromtimestamp(unix_s - CLOCKS_MAY_DIFFER_S, UTC)
     return early.strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def end_reason(state: str, exit_code: str) -> str:
-    """A job that left no result, in a sentence; run.sh itself never exits with 4."""
+    """Return a sentence on a job that left no result; run.sh itself never exits with 4."""
     if state == "FAILED" and exit_code.partition(":")[0] == "4":
         return NOT_APPLIED
     return f"sacct: {state}"
