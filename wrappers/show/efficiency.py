@@ -1,4 +1,4 @@
-"""How much of its allocation a job used, and what to request next time."""
+"""The efficiency of a job: how much of its allocation it used, and what to request next time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADINGS = ("", "held", "used", "of it")
 
 
 def print_efficiency(details: JobDetails) -> None:
-    """CPU, memory, time, GPUs; nothing of a job that the accounting does not know."""
+    """Print CPU, memory, time and GPUs; nothing for a job that the accounting does not know."""
     held = details.view.allocation
     if held is None:
         return
@@ -39,7 +39,7 @@ def print_efficiency(details: JobDetails) -> None:
 
 
 def format_share(use: Usage) -> str:
-    """A share is at least as much as what was used."""
+    """Return a share as text, marked as a lower bound if the usage is one."""
     return (
         format_percent(use.share)
         if use.share is None
@@ -48,22 +48,22 @@ def format_share(use: Usage) -> str:
 
 
 def format_minimum(use: Usage, text: str) -> str:
-    """What is not all."""
+    """Return the text, marked if it is a lower bound."""
     return f"≥ {text}" if use.is_least else text
 
 
 def format_duration(seconds: float | None) -> str:
-    """Long times as clocks show them."""
+    """Format seconds; long times have the form of a clock."""
     return console.format_seconds(seconds)
 
 
 def format_elapsed(elapsed_s: float | None) -> str:
-    """The scheduler counts whole seconds."""
+    """Format an elapsed time; the scheduler counts whole seconds."""
     return "less than 1 s" if elapsed_s == 0 else format_duration(elapsed_s)
 
 
 def explain_shares(details: JobDetails) -> list[str]:
-    """Why a share is not told, or is told by others than the nodes."""
+    """Return lines on why a share is missing, or comes from a source other than the nodes."""
     lines = []
     named = (
         ("CPU", details.used.cpu),
@@ -85,13 +85,14 @@ def explain_shares(details: JobDetails) -> list[str]:
 
 
 def name_memory_sources(details: JobDetails) -> str:
-    """`sum of resident sets`: how the nodes' records have counted it, which makes a difference."""
+    """Return how the nodes' records counted memory, such as `sum of resident sets`; the methods
+    differ."""
     sources = (node.record.get("memory.source") for node in details.view.nodes)
     return " or ".join(sorted({MEMORY_SOURCES[s] for s in sources if s in MEMORY_SOURCES}))
 
 
 def describe_pressure(details: JobDetails) -> list[str]:
-    """What its processes waited for in much of its time."""
+    """Return lines on what its processes waited for in much of their time."""
     several = len(details.view.nodes) > 1
     return [
         f"{one.text}{f' ({one.node})' if several else ''}"
@@ -101,7 +102,7 @@ def describe_pressure(details: JobDetails) -> list[str]:
 
 
 def print_advice(details: JobDetails) -> None:
-    """One line each."""
+    """Print one line for each advice."""
     if details.advice:
         console.print_line("next time")
     for advice in details.advice:

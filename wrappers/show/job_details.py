@@ -20,7 +20,7 @@ TOO_FEW = "it has too few samples"
 
 @dataclass(frozen=True)
 class JobDetails:
-    """A job; `no_course`, `no_advice`: why there is none."""
+    """A job; `no_course` and `no_advice` are the reasons if these are missing."""
 
     view: JobView
     used: usage.Efficiency
@@ -32,12 +32,12 @@ class JobDetails:
 
 
 def read_details(view: JobView, idle: IdlePower | None = None) -> JobDetails:
-    """Everything, samples too; `idle`: what nodes draw when nothing runs."""
+    """Return all details, with samples; `idle`: the power of idle nodes."""
     return read_several([view], idle)[0]
 
 
 def read_several(views: Sequence[JobView], idle: IdlePower | None = None) -> list[JobDetails]:
-    """Of each job."""
+    """Return the details of each job."""
     details = []
     for view, (found, why) in zip(views, read_time_series(views), strict=True):
         used = usage.compute_efficiency(view)
@@ -56,7 +56,7 @@ def read_several(views: Sequence[JobView], idle: IdlePower | None = None) -> lis
 
 
 def read_time_series(views: Sequence[JobView]) -> list[tuple[JobTimeSeries | None, str | None]]:
-    """Of each job, or why there is none."""
+    """Return each job's time series, or the reason why it has none."""
     jobs = [
         {
             node.node: node.record
@@ -67,7 +67,7 @@ def read_time_series(views: Sequence[JobView]) -> list[tuple[JobTimeSeries | Non
     ]
     if not any(jobs):
         return [(None, NO_SAMPLES)] * len(jobs)
-    # Here and not above: duckdb would make `--help` slow.
+    # Imported here because duckdb would make `--help` slow.
     from steelyard.analysis.job import time_series
 
     return [
@@ -77,7 +77,7 @@ def read_time_series(views: Sequence[JobView]) -> list[tuple[JobTimeSeries | Non
 
 
 def read_energy_shares(view: JobView, idle: IdlePower) -> dict[str, EnergyShare]:
-    """By node, where it has joules that need not all be the job's."""
+    """Return the energy shares by node, for nodes whose joules may be partly of other jobs."""
     shared = {
         node.node: node.record
         for node in view.nodes

@@ -1,4 +1,4 @@
-"""A job as a document, for programs; names and units as in docs/formats.md."""
+"""A job as a JSON document, for programs; names and units as in docs/formats.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def as_json(details: JobDetails) -> dict[str, object]:
-    """All that is told of a job."""
+    """Return the document of a job."""
     view, course = details.view, details.course
     return {
         "job_id": view.job_id,
@@ -51,7 +51,7 @@ def as_json(details: JobDetails) -> dict[str, object]:
 
 
 def job_json(view: JobView) -> dict[str, object] | None:
-    """The accounting's line; None: it does not know the job."""
+    """Return the accounting's entry of the job; None if it does not know the job."""
     row = view.row
     if row is None:
         return None
@@ -76,7 +76,7 @@ def job_json(view: JobView) -> dict[str, object] | None:
 
 
 def allocation_json(view: JobView) -> dict[str, object] | None:
-    """What it was given, in the scheduler's words; None: the accounting does not know it."""
+    """Return the job's allocation by the scheduler; None if the accounting does not know it."""
     if view.allocation is None:
         return None
     used = ("cpu_s", "resident_low_bytes", "resident_high_bytes")
@@ -87,12 +87,12 @@ def allocation_json(view: JobView) -> dict[str, object] | None:
 
 
 def use_json(use: Usage) -> dict[str, object]:
-    """`share` is used / allocated."""
+    """Return a usage; `share` is used / allocated."""
     return asdict(use) | {"share": use.share}
 
 
 def array_json(views: Sequence[JobView]) -> dict[str, object]:
-    """All tasks together."""
+    """Return the usage of all tasks together."""
     from steelyard.analysis.job.job_array import summarize_tasks
 
     found = summarize_tasks(views)
@@ -109,12 +109,12 @@ def array_json(views: Sequence[JobView]) -> dict[str, object]:
 
 
 def course_json(course: JobTimeSeries) -> dict[str, object]:
-    """A value for each piece of time."""
+    """Return the time series, with a value for each interval."""
     return asdict(course)
 
 
 def nodes_json(details: JobDetails) -> list[dict[str, object]]:
-    """Each node's record."""
+    """Return each node's record."""
     return [
         {
             "node": node.node,
@@ -131,13 +131,13 @@ def nodes_json(details: JobDetails) -> list[dict[str, object]]:
 
 
 def gpus_json(record: Record) -> dict[str, object] | None:
-    """None: it has none whose energy is counted."""
+    """Return the GPUs; None if the node has none with an energy counter."""
     found = gpus.read_job_gpus(record)
     return None if found is None else asdict(found)
 
 
 def share_json(share: EnergyShare | None) -> dict[str, object] | None:
-    """None: the node's joules are not known, or all the job's."""
+    """Return the energy share; None if the node's joules are unknown, or are all the job's."""
     if share is None:
         return None
     names = ("low_j", "high_j", "idle_low_j", "idle_high_j", "idle_source", "reason")

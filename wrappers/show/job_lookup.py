@@ -1,4 +1,4 @@
-"""Jobs by the ids that a person types, of whichever scheduler gives such ids."""
+"""Finds jobs by the ids that users write, at the scheduler that issues such ids."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ANSWER_LIMIT_S = 10.0  # a busy NFS server answers within seconds
 def find_jobs(
     job_ids: Sequence[str], given: Sequence[Path] | None, database: Path
 ) -> tuple[list[JobView], list[str]]:
-    """Of the scheduler that gives such ids, or a cluster's database."""
+    """Return the jobs, from the scheduler that issues such ids or from a cluster's database."""
     from steelyard.analysis.job.job_lookup import look_up_jobs
     from steelyard.analysis.sources import accounting_readers
 
@@ -32,7 +32,8 @@ def find_jobs(
 
 
 def open_cluster_database(database: Path | None) -> ClusterDatabase | None:
-    """A cluster's database, where there is one: without it nothing of it has to be imported."""
+    """Return a cluster's database, or None if it does not exist; then its modules are not
+    imported."""
     if database is None or not os.path.lexists(database):
         return None
     from steelyard.analysis.cluster.job_archive import ClusterDatabase
@@ -41,8 +42,8 @@ def open_cluster_database(database: Path | None) -> ClusterDatabase | None:
 
 
 def choose_record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
-    """--record-dir, or where they are by default. A folder whose file system does not answer is left
-    out, with a line on stderr: the accounting alone can still be shown."""
+    """Return --record-dir, else the default folders. A folder whose file system does not answer is
+    omitted, with a line on stderr: the accounting alone can still be shown."""
     from steelyard.analysis.collect.record_import import find_default_record_dirs
 
     found = []
@@ -60,12 +61,12 @@ def choose_record_dirs(given: Sequence[Path] | None) -> Sequence[Path]:
 
 
 def answers(folder: Path) -> bool:
-    """Whether the folder's file system answers within ANSWER_LIMIT_S. Only a thread waits longer: the
-    kernel ends it with this process."""
+    """Return whether the folder's file system answers within ANSWER_LIMIT_S. Only a thread waits
+    longer; the kernel ends it with this process."""
     done = threading.Event()
 
     def look() -> None:
-        # Attributes may come from the kernel's cache.
+        # The kernel may have the folder's attributes in its cache, so an entry is read.
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             next(entries, None)
         done.set()
@@ -75,8 +76,9 @@ def answers(folder: Path) -> bool:
 
 
 def find_job(job_id: str, given: Sequence[Path] | None, database: Path | None = None) -> JobView:
-    """Of the schedulers that this machine has and that give such ids, the first that knows it; what
-    it or records do not have is as a cluster's database has it, where that is named."""
+    """Return the job from the first scheduler on this machine that issues such ids and knows it.
+    Data that it and records do not have comes from a cluster's database, if one is named. Raises
+    MissingError if no scheduler knows the job."""
     from steelyard.analysis.collect.job_view import look_up
     from steelyard.analysis.sources import accounting_readers
 

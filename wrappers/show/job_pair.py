@@ -1,4 +1,4 @@
-"""Two jobs side by side, for a person and for programs."""
+"""Two jobs side by side, for the terminal and for programs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ONE_EACH = (
 
 
 def print_pair(a: JobView, b: JobView) -> None:
-    """What differs, what each used, where they part."""
+    """Print what differs, what each job used, and when their time series diverge."""
     found = differences.compare_facts(a, b)
     print_facts(a, b, found)
     used = differences.compare_usage(a, b)
@@ -41,7 +41,7 @@ def print_pair(a: JobView, b: JobView) -> None:
 
 
 def print_facts(a: JobView, b: JobView, found: list[Fact]) -> None:
-    """In the order of what matters; what is alike by its name only."""
+    """Print the differing facts in the order of relevance, and only the names of equal ones."""
     rows = [
         (f.about, format_cell(f.about, f.a), format_cell(f.about, f.b)) for f in found if f.differs
     ]
@@ -56,7 +56,7 @@ def print_facts(a: JobView, b: JobView, found: list[Fact]) -> None:
 
 
 def format_cell(about: str, value: object) -> object:
-    """Sizes and times in units for people."""
+    """Format sizes and times with units."""
     if about in IN_BYTES and str(value).isdigit():
         return format_binary(float(str(value)))
     if about == "time limit" and isinstance(value, float):
@@ -65,21 +65,21 @@ def format_cell(about: str, value: object) -> object:
 
 
 def format_used(used: Used) -> tuple[object, ...]:
-    """The cells of one quantity."""
+    """Return the cells of one quantity."""
     words = choose_format(used.name, used.unit)
     ratio = None if used.ratio is None else f"{used.ratio:.3g}"
     return quantity_name(used), words(used.a), words(used.b), ratio
 
 
 def quantity_name(used: Used) -> str:
-    """As people call it."""
+    """Return the name of a quantity for the terminal."""
     if used.name == differences.GPU_ENERGY:
         return "energy of its GPUs"
     return METRICS[used.name].words if used.name in METRICS else "time"
 
 
 def print_missing(used: Sequence[Used]) -> None:
-    """What of which job is not told, each reason once."""
+    """Print which figures of which job are missing, each reason once."""
     missing: dict[str, str] = {}
     for one in used:
         for side, why in (("A", one.a_missing), ("B", one.b_missing)):
@@ -90,7 +90,7 @@ def print_missing(used: Sequence[Used]) -> None:
 
 
 def print_courses(a: JobView, b: JobView) -> None:
-    """Both from their own start, one scale."""
+    """Print the time series of both jobs, each from its own start, on one scale."""
     (left, why_left), (right, why_right) = read_time_series([a, b])
     if left is None or right is None:
         console.print_line(f"over their time: not known: {why_left or why_right}")
@@ -107,14 +107,14 @@ def print_courses(a: JobView, b: JobView) -> None:
 
 
 def describe_thinning(a: JobView, b: JobView) -> list[str]:
-    """Of which job samples are not all there: where the two part is seen less well."""
+    """Return notes on jobs with thinned samples, in which a divergence is harder to see."""
     notes = ((name, note) for name, view in (("A", a), ("B", b)) for note in view.notes)
     return [f"{name}: {note}" for name, note in notes if thinning.WORDS in note]
 
 
 def format_pair(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> list[str]:
-    """A line each, and one that says where they part; nothing where one tells nothing, or neither
-    had any."""
+    """Return a line for each job, and one with the time of their divergence; [] if either has no
+    values, or both are zero."""
     pair = [align_series(course, name, max(a.end_s, b.end_s), letters) for course in (a, b)]
     tops = [max((v for v in series if v is not None), default=None) for series in pair]
     if tops[0] is None or tops[1] is None:
@@ -135,13 +135,13 @@ def format_pair(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> 
 
 
 def align_series(course: JobTimeSeries, name: str, end_s: float, number: int) -> Series:
-    """In pieces of the longer one's time, as many as it lasted."""
+    """Return a series in equal intervals of the longer job's time, as many as the job lasted."""
     own = max(1, round(number * course.end_s / end_s))
     return differences.resample(course.series[name], course.piece_s, end_s / number, own)
 
 
 def as_json(a: JobView, b: JobView) -> dict[str, Any]:
-    """For programs."""
+    """Return the comparison as a document."""
     found = differences.compare_facts(a, b)
     (left, why_left), (right, why_right) = read_time_series([a, b])
     return {
@@ -159,7 +159,7 @@ def as_json(a: JobView, b: JobView) -> dict[str, Any]:
 
 
 def courses_json(a: JobTimeSeries, b: JobTimeSeries) -> dict[str, Any]:
-    """Each in its own pieces, and from when on they are apart."""
+    """Return each time series in its own intervals, and the times of divergence."""
     apart = {
         name: differences.find_divergence_s(a, b, name) for name in a.series if name not in LEVELS
     }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def print_job(details: JobDetails) -> None:
-    """The screen, part by part."""
+    """Print the screen, section by section."""
     view = details.view
     print_head(details)
     efficiency.print_efficiency(details)
@@ -40,7 +40,7 @@ def print_job(details: JobDetails) -> None:
 
 
 def print_head(told: JobDetails) -> None:
-    """What it was, and why it was refused, if so."""
+    """Print the job's data in the accounting, and why it was refused, if it was."""
     view, row = told.view, told.view.row
     if row is None:
         console.print_line(f"job {view.job_id}, from its records alone")
@@ -71,7 +71,8 @@ def print_head(told: JobDetails) -> None:
 
 
 def format_times(told: JobDetails) -> str:
-    """`ended 2026-11-26 21:04:05, took 65 s`; of a job that runs how long it has."""
+    """Return, for example, `ended 2026-11-26 21:04:05, took 65 s`; for a running job its time so
+    far."""
     row, took = told.view.row, efficiency.format_elapsed(told.used.time.used)
     if row is not None and row.state == "running":
         return f"running for {took}"
@@ -79,7 +80,7 @@ def format_times(told: JobDetails) -> str:
 
 
 def print_refused(view: JobView) -> None:
-    """Conditions that were asked for and not had."""
+    """Print conditions that were requested and not applied."""
     for line in view.refused:
         console.print_line(f"  {line}")
     row, comment = view.row, view.admin_comment or {}
@@ -93,14 +94,14 @@ def print_refused(view: JobView) -> None:
 
 
 def format_clock(unix_s: float | None) -> str:
-    """Local time of this machine."""
+    """Format a Unix time in the local zone of this machine."""
     if unix_s is None:
         return "–"
     return datetime.fromtimestamp(unix_s).astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def print_places(view: JobView) -> None:
-    """Where it ran."""
+    """Print where the job ran."""
     if not view.nodes:
         console.print_line(f"  nodes: {', '.join(view.all_nodes) or '–'}")
         return
@@ -121,7 +122,7 @@ def print_places(view: JobView) -> None:
 
 
 def format_layers(node: NodeView) -> str | None:
-    """`docker in kvm`; `none` where both layers are known to be absent."""
+    """Return, for example, `docker in kvm`; `none` if both layers are known to be absent."""
     container, machine = node.values["container"], node.values["vm"]
     real = [str(name) for name in (container, machine) if name not in (None, "none")]
     if real:
@@ -130,7 +131,7 @@ def format_layers(node: NodeView) -> str | None:
 
 
 def format_devices(node: NodeView) -> str | None:
-    """Counted devices with their kinds."""
+    """Return the counted devices with their kinds, or None."""
     found = node.record.get("network.devices")
     if not isinstance(found, list):
         return None
@@ -142,12 +143,12 @@ def format_devices(node: NodeView) -> str | None:
 
 
 def format_tags(node: NodeView) -> str | None:
-    """For example `k=v, …`."""
+    """Return, for example, `k=v, …`; None without tags."""
     return ", ".join(f"{key}={value}" for key, value in node.record.tags.items()) or None
 
 
 def print_network(view: JobView) -> None:
-    """Network conditions, a line or two per node; alike nodes are not put together."""
+    """Print network conditions, a line or two per node; equal nodes are not grouped."""
     lines = [line for node in view.nodes for line in describe_network(node)]
     if lines:
         console.print_line("network conditions")
@@ -156,7 +157,7 @@ def print_network(view: JobView) -> None:
 
 
 def print_shares(shares: Mapping[str, EnergyShare]) -> None:
-    """What of shared nodes' joules is the job's."""
+    """Print which part of shared nodes' joules is the job's."""
     for node, share in shares.items():
         if share.reason is not None:
             console.print_line(f"  energy of the job on {node}: not known: {share.reason}")
@@ -168,7 +169,7 @@ def print_shares(shares: Mapping[str, EnergyShare]) -> None:
 
 
 def print_idle_faults(view: JobView) -> None:
-    """What administrators have written, and nobody can read."""
+    """Print faults in the administrators' files of idle power."""
     for node in view.nodes:
         why = node.record.missing_reason("energy.idle_w") or ""
         if ", line " in why:
@@ -176,7 +177,7 @@ def print_idle_faults(view: JobView) -> None:
 
 
 def format_idle_share(share: EnergyShare) -> str:
-    """`620 J`; where its power is not known what it is at most, and how to tell it."""
+    """Return, for example, `620 J`; if the idle power is unknown, its bounds and how to give it."""
     if share.idle_low_j == share.idle_high_j:
         whose = " (as its administrator says)" if share.idle_source == ADMINISTRATOR else ""
         return format_joules(share.idle_high_j) + whose
@@ -184,7 +185,7 @@ def format_idle_share(share: EnergyShare) -> str:
 
 
 def print_comment(view: JobView) -> None:
-    """What the scheduler's own accounting holds, where no record can be seen from here."""
+    """Print the scheduler's own accounting, if no record is readable here."""
     comment = view.admin_comment
     if comment is None or view.nodes:
         return
@@ -214,7 +215,7 @@ def print_comment(view: JobView) -> None:
 
 
 def print_missing(view: JobView) -> None:
-    """What could not be told, and why; each reason once."""
+    """Print what is missing, with each reason once."""
     lines = list(view.missing)
     for node in view.nodes:
         found = {column: why for column, why in node.missing.items() if column in METRICS}
@@ -245,7 +246,8 @@ SOURCES = {"records": "records", "admin_comment": "AdminComment", "accounting": 
 
 
 def print_database_usage(view: JobView) -> None:
-    """As `steelyard top` counts it: each figure with who said it, or why there is none."""
+    """Print the figures that `steelyard top` counts, each with its source or the reason why it is
+    missing."""
     kept = view.stored_nodes
     if kept is None:
         return
@@ -264,7 +266,7 @@ def print_database_usage(view: JobView) -> None:
 
 
 def group_by_source(kept: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The figures in words, by who said them."""
+    """Return the formatted figures by their source."""
     found: dict[str, list[str]] = {}
     for name, (word, show) in WORDS.items():
         if kept[name] is not None:

@@ -24,11 +24,12 @@ DISPENSABLE = (
     "tags",
     "name",
     "CPUs",
-)  # where there is no room
+)  # columns that are dropped first on a narrow terminal
 
 
 def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
-    """`–`: not known; `steelyard show JOBID` says why. Below the tasks of an array their sum."""
+    """Print the jobs, for an array with the sum of its tasks. `–` is unknown; `steelyard show
+    JOBID` gives the reason."""
     rows = [format_row(view, compute_efficiency(view)) for view in views]
     whole = job_array.summarize_tasks(views) if is_array else None
     if whole is not None:
@@ -46,7 +47,7 @@ def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
 
 
 def format_row(view: JobView, used: Efficiency) -> tuple[object, ...]:
-    """The cells of one job."""
+    """Return the cells of one job."""
     row, held = view.row, view.allocation
     return (
         view.job_id,
@@ -67,7 +68,7 @@ def format_row(view: JobView, used: Efficiency) -> tuple[object, ...]:
 
 
 def find_tags(view: JobView) -> dict[str, str]:
-    """Of the nodes' records, else as the accounting or a cluster's database has them."""
+    """Return the tags of the nodes' records, else of the accounting or a cluster's database."""
     recorded = {key: value for node in view.nodes for key, value in node.record.tags.items()}
     found = (
         recorded or (view.admin_comment or {}).get("tags") or (view.stored_nodes or {}).get("tags")
@@ -76,7 +77,8 @@ def find_tags(view: JobView) -> dict[str, str]:
 
 
 def format_array(whole: ArrayUsage, tasks: int) -> tuple[object, ...]:
-    """CPU of all tasks; time and memory of the task that used most."""
+    """Return the cells for an array: CPU of all tasks; time and memory of the task that used
+    most."""
     states = ", ".join(f"{count} {state}" for state, count in whole.states.items())
     memory = format_binary(whole.memory.used)
     return (
@@ -87,7 +89,7 @@ def format_array(whole: ArrayUsage, tasks: int) -> tuple[object, ...]:
 
 
 def print_array(whole: ArrayUsage) -> None:
-    """What all tasks used together, and what to ask for next time."""
+    """Print what all tasks used together, and what to request next time."""
     if whole.cpu.used is not None:
         least = "at least " if whole.cpu.is_least else ""
         held = (
@@ -103,6 +105,6 @@ def print_array(whole: ArrayUsage) -> None:
 
 
 def format_share(use: Usage) -> str:
-    """A minimum, where not all nodes report."""
+    """Return a share as text, marked as a lower bound if not all nodes report."""
     text = format_percent(use.share)
     return f"≥ {text}" if use.is_least and use.share is not None else text

@@ -1,4 +1,4 @@
-"""What a job has used: a line per node and one for all of them, and a line per node with GPUs."""
+"""The usage of a job: a line per node and one for all of them, and a line per node with GPUs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
-# Neighbours of one heading share a cell: `read / written`.
+# Adjacent quantities with the same heading share a cell: `read / written`.
 USE_HEADINGS = tuple(dict.fromkeys(total.heading for total in METRICS.values() if total.heading))
 WORDS: dict[str, Callable[[float | None], str]] = {
     "J": format_joules,
@@ -31,21 +31,21 @@ WORDS: dict[str, Callable[[float | None], str]] = {
 
 
 def format_count(value: float | None) -> str:
-    """`12`; `–` for None."""
+    """Return, for example, `12`; `–` for None."""
     return "–" if value is None else f"{value:.0f}"
 
 
 def choose_format(name: str, unit: str | None) -> Callable[[float | None], str]:
-    """How a quantity is printed: memory in the unit in which it is requested."""
+    """Return the format of a quantity; memory has the unit in which it is requested."""
     return format_binary if name.endswith("memory_bytes") else WORDS.get(unit or "", format_count)
 
 
 def usage_cells(
     values: Mapping[str, Any], least: Mapping[str, float] = NOTHING, *, of_all: bool = False
 ) -> tuple[str, ...]:
-    """What was used, as people read it; one cell for each of USE_HEADINGS. `least`: of what has no
-    value, how much it is without what nobody knows. `of_all`: of all nodes, where a quantity that has
-    no sum is the largest of a node."""
+    """Return one formatted cell for each of USE_HEADINGS. `least` has lower bounds of quantities
+    without a value. With `of_all`, the values are of all nodes, and a quantity without a sum is the
+    largest of a node."""
     cells: dict[str, list[str]] = {heading: [] for heading in USE_HEADINGS}
     for name, total in METRICS.items():
         if total.heading:
@@ -59,8 +59,8 @@ def usage_cells(
 
 
 def usage_minimum(view: JobView) -> dict[str, float]:
-    """What processes used at least, where there is no total: a record that lacks some of it has no more
-    than was used."""
+    """Return lower bounds of the processes' usage for figures without a total: an incomplete record
+    never has more than was used."""
     found = {}
     for name, total in METRICS.items():
         values = [] if total.is_of_node else [node.values[name] for node in view.nodes]
@@ -71,7 +71,7 @@ def usage_minimum(view: JobView) -> dict[str, float]:
 
 
 def record_lack(node: NodeView, runs: bool) -> str | None:
-    """What a node's record lacks, in two words."""
+    """Return how a node's record is incomplete, in a few words, or None."""
     if node.values["complete"]:
         return None
     if runs:
@@ -80,7 +80,7 @@ def record_lack(node: NodeView, runs: bool) -> str | None:
 
 
 def print_usage(view: JobView) -> None:
-    """What it used, per node and in total, and what the measuring itself cost."""
+    """Print the usage per node and in total, and the cost of the measurement."""
     if not view.nodes:
         return
     runs = view.row is not None and view.row.state == "running"
@@ -110,7 +110,7 @@ def print_usage(view: JobView) -> None:
 
 
 def print_sampler(node: NodeView) -> None:
-    """What the sampler cost and how well it kept time."""
+    """Print what the sampler used, and its lost and late samples."""
     values = node.values
     trouble = [
         f"{values[name]} {words}"
@@ -125,7 +125,7 @@ def print_sampler(node: NodeView) -> None:
 
 
 def print_gpus(view: JobView) -> None:
-    """Of nodes whose GPUs have meters."""
+    """Print the energy of GPUs on nodes whose GPUs have counters."""
     for node in view.nodes:
         found = gpus.read_job_gpus(node.record)
         if found is not None:
@@ -133,7 +133,7 @@ def print_gpus(view: JobView) -> None:
 
 
 def format_gpus(found: gpus.JobGpus) -> str:
-    """`12.3 kJ (1 of 2: gpu-0)`"""
+    """Return, for example, `12.3 kJ (1 of 2: gpu-0)`."""
     if found.energy_j is None:
         return f"not known: {found.reason}"
     names = f": {', '.join(found.names)}" if found.names else ""

@@ -1,7 +1,6 @@
 """Text for a terminal: numbers with units, wrapped lines, and tables that fit its width.
 
-A pipe has no width: there lines and tables are printed complete.
-"""
+A pipe has no width: lines and tables are printed complete there."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from steelyard.wrappers.base import console
 
 
 def format_joules(value: float | None) -> str:
-    """`1.5 kJ`; `–` for None."""
+    """Return, for example, `1.5 kJ`; `–` for None."""
     if value is None:
         return "–"
     for unit in ("J", "kJ", "MJ"):
@@ -26,14 +25,14 @@ def format_joules(value: float | None) -> str:
 
 
 def format_percent(share: float | None) -> str:
-    """`35.7 %`; `–` for None."""
+    """Return, for example, `35.7 %`; `–` for None."""
     if share is None:
         return "–"
     return "< 0.1 %" if 0 < share < 0.001 else f"{100 * share:.1f} %"
 
 
 def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
-    """What each reason is given for."""
+    """Return the names of each reason."""
     found: dict[str, list[str]] = {}
     for name, why in missing.items():
         found.setdefault(str(why), []).append(name)
@@ -44,7 +43,7 @@ GAP = 3  # columns between two cells
 
 
 def print_wrapped(text: str) -> None:
-    """An indented line, broken between words where the terminal is narrower."""
+    """Print an indented line, wrapped between words on a narrower terminal."""
     room = terminal_columns()
     if room is None:
         console.print_line(f"  {text}")
@@ -57,14 +56,15 @@ def print_wrapped(text: str) -> None:
 
 
 def terminal_columns() -> int | None:
-    """Of the terminal; None: it is a pipe."""
+    """Return the columns of the terminal; None for a pipe."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def transpose_wide_table(
     headings: Sequence[str], rows: Sequence[Sequence[object]], room: int | None
 ) -> tuple[list[str], list[list[object]]]:
-    """With a column for each row, where the rows do not fit, and their columns do."""
+    """Return the table with a column for each row, if only this form fits the terminal; else
+    unchanged."""
     plain = [list(row) for row in rows]
     other = [list(column) for column in zip(headings, *rows, strict=True)]
     if room is None or table_width([headings, *rows]) <= room or table_width(other) > room:
@@ -78,7 +78,8 @@ def drop_columns(
     dispensable: Sequence[str],
     room: int | None,
 ) -> tuple[list[str], list[list[object]]]:
-    """Without the first of `dispensable`, as many as it takes; first what says nothing of any row."""
+    """Return the table without as many of `dispensable` as necessary to fit; empty columns are
+    dropped first."""
     names, cells = list(headings), [list(row) for row in rows]
     empty = [
         name
@@ -96,6 +97,6 @@ def drop_columns(
 
 
 def table_width(lines: Sequence[Sequence[object]]) -> int:
-    """Of a table of these lines."""
+    """Return the width of a table of these lines."""
     widest = [max(len(str(cell)) for cell in column) for column in zip(*lines, strict=True)]
     return sum(widest) + GAP * len(widest)

@@ -18,7 +18,7 @@ UNKNOWN = "·"
 
 
 def format_sparkline(series: Sequence[float | None], top: float | None = None) -> str:
-    """From 0 to `top` (else the largest), a letter each; `·` for None."""
+    """Return a letter per value, from 0 to `top` (else the largest value); `·` for None."""
     highest = top or max((value for value in series if value is not None), default=0.0)
     encoding = (sys.stdout.encoding or "").lower().replace("-", "")
     letters, unknown = (BLOCKS, UNKNOWN) if encoding == "utf8" else (ASCII, " ")
@@ -29,14 +29,14 @@ def format_sparkline(series: Sequence[float | None], top: float | None = None) -
 
 
 def letter_index(value: float, highest: float, steps: int) -> int:
-    """Which of so many letters; the highest for the highest value alone, and what is as good."""
+    """Return the index of a value's letter; the last one is for values close to the highest."""
     if highest <= 0 or value <= 0:
         return 0
     return min(int(value / highest * steps), steps - 1)
 
 
 def average_neighbors(series: Sequence[float | None], width: int) -> list[float | None]:
-    """No more than `width` values: the means of neighbours that tell."""
+    """Return at most `width` values: means of the known values of neighbors."""
     if len(series) <= width:
         return list(series)
     edges = [round(len(series) * n / width) for n in range(width + 1)]
@@ -46,7 +46,7 @@ def average_neighbors(series: Sequence[float | None], width: int) -> list[float 
 
 
 def format_speed(value: float) -> str:
-    """`12.3 MB/s`."""
+    """Return, for example, `12.3 MB/s`."""
     factor, unit = choose_prefix(value, "bytes_per_s")
     return f"{value / factor:.3g} {unit}"
 
@@ -65,14 +65,14 @@ NARROWEST, WIDEST = 10, 60
 
 
 def line_width() -> int:
-    """Letters of a line that fit beside its words."""
+    """Return the number of letters that fit in a line with its labels."""
     return min(
         max((terminal.terminal_columns() or 80) - NAME_WIDTH - REST_WIDTH, NARROWEST), WIDEST
     )
 
 
 def print_time_series(details: JobDetails) -> None:
-    """From 0 to the highest; nothing where there are no samples."""
+    """Print each series from 0 to its highest value; nothing without samples."""
     course = details.course
     if course is None:
         return
@@ -89,7 +89,7 @@ def print_time_series(details: JobDetails) -> None:
 
 
 def format_line(course: JobTimeSeries, name: str, letters: int) -> str | None:
-    """None: nobody tells, or there was nothing of it."""
+    """Return the line of one series; None if no node reports it, or all values are zero."""
     series = course.series[name]
     top = max((value for value in series if value is not None), default=0.0)
     if not top:
