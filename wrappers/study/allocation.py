@@ -1,8 +1,7 @@
-"""What follows from a run's nodes, tasks and processors: parameters that the study does not give.
+"""Parameters that follow from a run's nodes, tasks and processors where the study gives none.
 
-A study that makes `nodes`, `tasks_per_node` or `cpus_per_task` a factor changes the job, and with it
-the number of MPI ranks, HPL's grid of processes and the threads of each rank.
-"""
+A study that makes `nodes`, `tasks_per_node` or `cpus_per_task` a factor changes the job, and with
+it the number of MPI ranks, HPL's grid of processes and the threads of each rank."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ GRID = ("p", "q")  # HPL's rows and columns of processes
 def job_parameters(
     benchmark: Benchmark, job: Job, levels: Mapping[str, object], given: Collection[str]
 ) -> dict[str, int]:
-    """Parameters by the job that a run with these levels has, but those that are `given`.
+    """Return the parameters that follow from the job of a run with these levels, without those in
+    `given`.
 
     ranks (or p × q): nodes × tasks_per_node, where one of ALLOCATION is a factor. threads:
-    cpus_per_task, where it is known.
-    """
+    cpus_per_task, where it is known."""
     own = job.apply_levels(levels)
     found = {} if own.cpus_per_task is None else {"threads": own.cpus_per_task}
     if any(name in levels for name in ALLOCATION):
@@ -38,7 +37,8 @@ def job_parameters(
 
 
 def find_squarest_grid(ranks: int) -> tuple[int, int]:
-    """Rows × columns with as few more columns than rows as it takes: what HPL's authors advise
-    (netlib.org/benchmark/hpl/faqs.html: "P and Q approximately equal, Q slightly larger")."""
+    """Return the rows × columns of the most square grid with no more rows than columns, which HPL's
+    authors advise (netlib.org/benchmark/hpl/faqs.html: "P and Q approximately equal, Q slightly
+    larger")."""
     rows = next(rows for rows in range(math.isqrt(ranks), 0, -1) if ranks % rows == 0)
     return rows, ranks // rows

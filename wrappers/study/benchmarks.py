@@ -1,4 +1,4 @@
-"""[[benchmark]] of a study file: parameter lists expanded into variants."""
+"""[[benchmark]] of a study file: expands lists of parameters into variants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steelyard.wrappers.study.variants import (
     list_applicable_factors,
 )
 
-TABLES = ("figures", "environment")  # types of parameters that are tables, kept as JSON text
+TABLES = ("figures", "environment")  # parameter types that are tables, stored as JSON text
 
 
 def format_value(value: Level) -> str:
@@ -28,7 +28,7 @@ def format_value(value: Level) -> str:
 
 
 def read_variants(top: Table, factors: Factors, job: Job) -> tuple[Variant, ...]:
-    """Check [[benchmark]] and expand the lists in it; no variant comes twice."""
+    """Check [[benchmark]] and expand its lists. Raises UsageError for equal variants."""
     tables = top.tables("benchmark")
     if not tables:
         top.fail(
@@ -40,7 +40,7 @@ def read_variants(top: Table, factors: Factors, job: Job) -> tuple[Variant, ...]
     used = list({one.benchmark.name: one.benchmark for _, one in found}.values())
     for table, bare in found:
         variant = add_factors(top, table, bare, factors, used)
-        # Figures are read from the output of one and the same run.
+        # Figures are read from the output of the same run, so they do not make a variant different.
         known = variant.benchmark.parameters
         values = {k: v for k, v in variant.values().items() if known[k].is_executed}
         key = f"{variant.benchmark.name} {sorted(values.items())}"
@@ -66,13 +66,13 @@ def add_label(variant: Variant, variants: list[Variant]) -> Variant:
 
 
 def parameter_type(variant: Variant, key: str) -> str:
-    """The type of a parameter."""
+    """Return the type of a parameter."""
     return variant.benchmark.parameters[key].type
 
 
 def is_hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
-    """Whether a label omits a table, which is too long while other parameters distinguish
-    variants."""
+    """Return whether a label omits a parameter: one that is only noted, or a table, which is too
+    long where other parameters distinguish the variants."""
     if variant.benchmark.parameters[key].noted:
         return True
     if parameter_type(variant, key) not in TABLES:
@@ -82,12 +82,12 @@ def is_hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bo
 
 
 def format_benchmark_names() -> str:
-    """The names of all benchmarks, as text."""
+    """Return the names of all benchmarks, as text."""
     return " or ".join(shown(name) for name in registry.names())
 
 
 def read_benchmark(table: Table, factors: Factors, job: Job) -> list[Variant]:
-    """Read one [[benchmark]]."""
+    """Read one [[benchmark]] and return its variants."""
     name = table.data.get("use")
     if name is None:
         table.fail("use", f"missing: allowed is {format_benchmark_names()}")
@@ -127,7 +127,7 @@ def check_required(table: Table, benchmark: registry.Benchmark, factors: Factors
 def add_factors(
     top: Table, table: Table, variant: Variant, factors: Factors, used: list[registry.Benchmark]
 ) -> Variant:
-    """The variant with the factors that apply to it; every level that it gets is checked."""
+    """Return the variant with the factors that apply to it, after checking each of their levels."""
     names = list_applicable_factors(variant, factors, used)
     for name in filter(variant.has_parameter, names):
         for level in factors[name]:
@@ -143,8 +143,8 @@ def add_factors(
 
 
 def check_allocations(top: Table, variant: Variant, factors: Factors) -> None:
-    """Each combination of nodes, tasks and processors gives the benchmark what it can have, with each
-    level of what decides which numbers it can have."""
+    """Check that each combination of nodes, tasks and processors gives the benchmark allowed
+    numbers, together with each level that decides which numbers are allowed."""
     known = variant.benchmark.parameters
     linked = {
         name
@@ -163,7 +163,8 @@ def check_allocations(top: Table, variant: Variant, factors: Factors) -> None:
 
 
 def check_braces(table: Table, variant: Variant, factors: Factors) -> None:
-    """A name in braces in a command of the user's is a factor's: each run would get it literally."""
+    """Check that each name in braces in a user's command is a factor: otherwise each run would get
+    the braces literally."""
     given = dict(variant.given)
     for key, parameter in variant.benchmark.parameters.items():
         if parameter.type != "command" or not parameter.required:
@@ -180,14 +181,14 @@ def check_braces(table: Table, variant: Variant, factors: Factors) -> None:
 
 
 def read_values(table: Table, benchmark: registry.Benchmark, key: str) -> tuple[Level, ...]:
-    """The values of a parameter, a single one or a list, each checked."""
+    """Return the checked values of a parameter, which is a single value or a list."""
     value = table.data[key]
     values = table.levels(key) if isinstance(value, list) else (value,)
     return tuple(check_value(table, benchmark, key, one) for one in values)
 
 
 def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: object) -> Level:
-    """The value as it was written, a table as JSON text; UsageError when it is not allowed."""
+    """Return the value as written, a table as JSON text. Raises UsageError if it is not allowed."""
     parameter = benchmark.parameters[key]
     try:
         checked = parameter.check(value)
@@ -199,7 +200,7 @@ def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: ob
 
 
 def check_span(top: Table, factors: Factors, variants: list[Variant]) -> None:
-    """Clients side by side are not for a benchmark that has the whole job for itself."""
+    """Raise UsageError for the factor clients with a benchmark that uses all nodes of its job."""
     whole = sorted({v.benchmark.name for v in variants if v.benchmark.span == "job"})
     ours = has_meaning("clients", [variant.benchmark for variant in variants])
     if "clients" in factors and whole and ours:
@@ -211,7 +212,7 @@ def check_span(top: Table, factors: Factors, variants: list[Variant]) -> None:
 
 
 def check_free_factors(top: Table, factors: Factors, variants: list[Variant]) -> None:
-    """A factor without a meaning of its own must say something of one benchmark at least."""
+    """Raise UsageError for a factor that applies to no benchmark."""
     table = top.table("factors")
     benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}
     for name in factors:
@@ -222,7 +223,8 @@ def check_free_factors(top: Table, factors: Factors, variants: list[Variant]) ->
 
 
 def list_uncompared(variants: Iterable[Variant]) -> list[str]:
-    """`roottree structure`: lists of what is there to be compared, and as variants is not."""
+    """Return the labels, such as `roottree structure`, of level parameters with several values:
+    variants do not compare them."""
     seen: dict[str, set[Level]] = {}
     for variant in variants:
         for name, value in variant.values().items():

@@ -20,25 +20,25 @@ from steelyard.wrappers.study.study_table import Table
 
 Level = str | int | float | bool
 
-# Clients side by side, or each when the one before it has ended.
+# Clients run at the same time, or each starts when the one before it has ended.
 MODES = ("parallel", "sequential")
 MEANT = (
     *("clients", "node", "node_type", "kernel_release", "network", "launcher", "cache", "mode"),
     *ALLOCATION,
 )
-# Those whose levels say where a job runs, by [place.LEVEL].
+# Factors whose levels select where a job runs, by [place.LEVEL].
 PLACED = ("node_type", "kernel_release")
-# As the scheduler names one node; no list of several.
+# One node's name in the scheduler's notation; not a list.
 NODE_NAME = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_.-]*")  # PBS takes digits for a count
 NODE_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-# The beginning of what uname -r says, a dot at least: 6.1, 6.1.0-18-amd64.
+# A prefix of the output of uname -r, with at least one dot: 6.1, 6.1.0-18-amd64.
 KERNEL_RELEASE = re.compile(r"[0-9]+\.[0-9]+[A-Za-z0-9._+~-]*")
 MAX_CLIENTS = 100_000
 WITHIN = "within"  # key of [baseline]
 
 
 def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, ...]]:
-    """Check [factors]; `drawn`: see levels.read_levels."""
+    """Read and check [factors]; for `drawn` see levels.read_levels."""
     table = top.table("factors")
     factors: dict[str, tuple[Level, ...]] = {}
     for name in table.data:
@@ -73,22 +73,22 @@ def check_levels(table: Table, name: str, levels: tuple[Level, ...]) -> None:
 
 
 def is_release(level: Level) -> bool:
-    """Whether the level can be compared with a running kernel."""
+    """Return whether the level can be compared with a running kernel."""
     return isinstance(level, str) and KERNEL_RELEASE.fullmatch(level) is not None
 
 
 def has_meaning(name: str, benchmarks: Iterable[Benchmark]) -> bool:
-    """Whether a factor is Steelyard's own, not a parameter of the benchmarks.
+    """Return whether a factor is Steelyard's own, not a parameter of the benchmarks.
 
-    A benchmark that is the one client of its job has a `clients` and a `mode` of its own.
-    """
+    A benchmark that is the only client of its job has its own parameters `clients` and `mode`."""
     if name in ("clients", "mode"):
         return not all(benchmark.span == "job" for benchmark in benchmarks)
     return name in MEANT
 
 
 def check_clients(top: Table, job: Job, factors: Collection[str]) -> None:
-    """With the factor clients a job has a node for each of them, and no other number of nodes."""
+    """Check that a job with the factor clients has a node for each client, and no other number of
+    nodes."""
     allowed = "1 with the factor clients: a job has one node per client"
     if job.nodes != 1:
         top.table("job").wrong("nodes", job.nodes, allowed)
@@ -97,9 +97,9 @@ def check_clients(top: Table, job: Job, factors: Collection[str]) -> None:
 
 
 def check_node(top: Table, job: Job, factors: Mapping[str, tuple[Level, ...]]) -> None:
-    """With the factor node every job has the one node of its level."""
+    """Check that with the factor node every job has exactly the node of its level."""
     each = top.table("factors").data[NODE] == EACH
-    apart = PLACED if each else ()  # which of their levels has which nodes is not known
+    apart = PLACED if each else ()  # the nodes of these factors' levels are not known
     more = next((name for name in ("clients", "nodes", *apart) if name in factors), None)
     if more is not None:
         remedy = ', or name the nodes instead of "each"' if more in apart else ""
@@ -113,7 +113,8 @@ def check_node(top: Table, job: Job, factors: Mapping[str, tuple[Level, ...]]) -
 
 
 def check_mode(top: Table, levels: tuple[Level, ...], benchmarks: Iterable[Benchmark]) -> None:
-    """The clients' mode, which no benchmark of the study may have otherwise."""
+    """Check the levels of the clients' mode, and that no benchmark of the study has its own
+    mode."""
     table = top.table("factors")
     for level in levels:
         if level not in MODES:
@@ -128,7 +129,7 @@ def check_mode(top: Table, levels: tuple[Level, ...], benchmarks: Iterable[Bench
 
 
 def check_network(table: Table, levels: tuple[Level, ...]) -> None:
-    """Specifications or "none"."""
+    """Check that network levels are specifications or "none"."""
 
     def canonical(level: str) -> str:
         return level if level == netem.NONE else netem.parse_specification(level).requested
@@ -139,7 +140,7 @@ def check_network(table: Table, levels: tuple[Level, ...]) -> None:
 
 
 def check_launchers(table: Table, levels: tuple[Level, ...]) -> None:
-    """Launchers by their grammar."""
+    """Check that launcher levels follow the grammar of launchers."""
 
     def canonical(level: str) -> str:
         return launchers.parse(level).text
@@ -156,7 +157,7 @@ def check_texts(
     allowed: str,
     canonical: Callable[[str], str],
 ) -> None:
-    """Two texts of one meaning would be one condition under two names."""
+    """Check that no two texts have one meaning: they would be one condition under two names."""
     seen: dict[str, Level] = {}
     for level in levels:
         if not isinstance(level, str):
@@ -176,8 +177,8 @@ def check_texts(
 def check_span(
     top: Table, factors: dict[str, tuple[Level, ...]], benchmarks: Collection[Benchmark], nodes: int
 ) -> None:
-    """What a launcher needs of the job: containers that are to meet are one program's, and network
-    conditions hold for them."""
+    """Check what a launcher needs of the job: containers that communicate belong to one program,
+    and network conditions apply to them."""
     wide = [benchmark.name for benchmark in benchmarks if benchmark.span == "job"]
     without_mpi = [one.name for one in benchmarks if not has_mpi(one)]
     one_of_many = nodes > 1 and not ("clients" in factors and has_meaning("clients", benchmarks))
@@ -209,7 +210,8 @@ def check_span(
 
 
 def find_refused_condition(launcher: Launcher, conditions: tuple[Level, ...]) -> str | None:
-    """Why the first of these that cannot hold for the launcher's containers cannot."""
+    """Return why the first condition that cannot apply to the launcher's containers cannot; else
+    None."""
     for condition in conditions:
         why = launchers.condition_conflict(launcher, str(condition))
         if why is not None:
@@ -218,12 +220,12 @@ def find_refused_condition(launcher: Launcher, conditions: tuple[Level, ...]) ->
 
 
 def has_mpi(benchmark: Benchmark) -> bool:
-    """Whether its job script starts MPI ranks (jobscripts/lib/mpi.sh)."""
+    """Return whether the benchmark's job script starts MPI ranks (jobscripts/lib/mpi.sh)."""
     return "mpirun" in benchmark.parameters
 
 
 def check_cache(table: Table, level: Level) -> NoReturn:
-    """Only what can be done to a node is a level."""
+    """Raise UsageError for a level of `cache` that cannot be applied to a node."""
     if level == "direct":
         table.fail(
             "cache",
@@ -236,16 +238,15 @@ def check_cache(table: Table, level: Level) -> NoReturn:
 
 
 def benchmarks_with(parameter: str) -> list[str]:
-    """The benchmarks with that parameter."""
+    """Return the names of the benchmarks with that parameter."""
     return [name for name in registry.names() if parameter in registry.load(name).parameters]
 
 
 def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str, Level]:
-    """[baseline], levels by name or as they are; a factor that is not in it has its first level.
+    """Read [baseline]: levels by name or value; a factor that is not in it has its first level.
 
-    Factors of `within` are left out: each of their levels has its own baseline. So is `node`, unless
-    it is named: nodes are compared with their median.
-    """
+    Factors of `within` are omitted: each of their levels has its own baseline. `node` is omitted
+    unless [baseline] names it: nodes are compared with their median."""
     table = top.table("baseline")
     table.only((*factors, WITHIN) if factors else ())
     within = read_within(table, factors)
@@ -268,7 +269,7 @@ def read_baseline(top: Table, factors: dict[str, tuple[Level, ...]]) -> dict[str
 
 
 def read_within(table: Table, factors: dict[str, tuple[Level, ...]]) -> tuple[str, ...]:
-    """[baseline] within: factors each level of which is compared inside itself only."""
+    """Read [baseline] within: factors whose levels are each compared only inside themselves."""
     within = table.words(WITHIN, ".+", "the name of a factor")
     for name in within:
         if name not in factors:
@@ -286,7 +287,8 @@ def read_within(table: Table, factors: dict[str, tuple[Level, ...]]) -> tuple[st
 def read_place(
     top: Table, factors: dict[str, tuple[Level, ...]]
 ) -> dict[str, dict[str, tuple[str, ...]]]:
-    """[place.LEVEL]: for each level of node_type and kernel_release the options, by scheduler."""
+    """Read [place.LEVEL]: for each level of node_type and kernel_release its options, by
+    scheduler."""
     table = top.table("place")
     levels = [str(level) for name in PLACED for level in factors.get(name, ())]
     if table.data and not levels:

@@ -1,8 +1,7 @@
-"""The study folder (docs/formats.md part 6): where everything of a study lies, and how it is found.
+"""The study folder (docs/formats.md part 6): the paths in it, and how commands find it.
 
-A study is named by its .toml file, by its folder, or by its name in the current folder. NAME@SESSION
-is one session of a study that is run again and again; its folder is NAME.sessions/SESSION.study.
-"""
+A study is named by its .toml file, by its folder, or by its name in the current folder.
+NAME@SESSION is one session of a repeated study; its folder is NAME.sessions/SESSION.study."""
 
 from __future__ import annotations
 
@@ -18,65 +17,67 @@ from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 
 SUFFIX, SESSIONS = session_files.SESSION_SUFFIX, session_files.SUFFIX
-NAMED_SESSIONS = 5  # the last ones, in an error
+NAMED_SESSIONS = 5  # number of last sessions that an error lists
 PLAN = study_files.PLAN_FILE
 
 
 @dataclass(frozen=True)
 class StudyDir:
-    """Paths inside a study's folder; nothing is made or read here."""
+    """Paths inside a study's folder. No method creates or reads a file."""
 
     path: Path
 
     @property
     def toml(self) -> Path:
-        """The study as last submitted, to the byte."""
+        """Path of the study file as last submitted, byte by byte."""
         return self.path / "study.toml"
 
     @property
     def plan(self) -> Path:
-        """All runs."""
+        """Path of the plan with all runs."""
         return self.path / PLAN
 
     @property
     def submissions(self) -> Path:
-        """One line per submission."""
+        """Path of the file with one line per submission."""
         return self.path / study_files.SUBMISSIONS_FILE
 
     @property
     def cancelled(self) -> Path:
-        """What `steelyard cancel` has stopped, a line each time and submission."""
+        """Path of the file with the runs that `steelyard cancel` stopped, one line per call and
+        submission."""
         return self.path / "cancelled.jsonl"
 
     def library(self, text: str) -> Path:
-        """The shell functions of the job templates, frozen with the runs that were submitted with them.
+        """Path of the shell functions of the job templates, frozen with the runs that use them.
 
-        Named by their text: another version of Steelyard that continues the study adds its own.
-        """
+        The text's hash is in the name: another version of Steelyard that continues the study adds
+        its own."""
         digest = hashlib.sha256(text.encode()).hexdigest()[:12]
         return self.path / "lib" / f"steelyard-{digest}.sh"
 
     @property
     def lock(self) -> Path:
-        """Locked by whoever submits, and by a local scheduler as long as it runs."""
+        """Path of the lock, held by each submit, and by a local scheduler as long as it runs."""
         return self.path / study_files.LOCK_FILE
 
     def script(self, submission_id: str) -> Path:
-        """The batch script of a submission."""
+        """Path of a submission's batch script."""
         return self.path / "submissions" / f"{submission_id}.sh"
 
     def run_list(self, submission_id: str) -> Path:
-        """The run ids of a submission, one a line."""
+        """Path of a submission's run list: one run id per line."""
         return self.path / "submissions" / f"{submission_id}.runs"
 
     def run(self, run_id: str) -> Path:
-        """A run's folder."""
+        """Path of a run's folder."""
         return self.path / "runs" / run_id
 
 
 def resolve_study(text: str | None) -> Path:
-    """The folder of an already submitted study or session; None: the only one here. UsageError if
-    none. Of a study that has only sessions it is the latest one's, which is printed."""
+    """Return the folder of a submitted study or session; for None, the only one in the current
+    folder. If the study has only sessions, return the latest one, whose label is printed. Raises
+    UsageError if no study is found."""
     folder = find_study(text)
     if not is_sessions(folder):
         return folder
@@ -90,13 +91,14 @@ def resolve_study(text: str | None) -> Path:
 
 
 def find_sessions(text: str | None) -> list[Session]:
-    """All sessions of a study that has nothing else, or whose NAME.sessions is given; else none."""
+    """Return all sessions of a study that has only sessions, or of a given NAME.sessions; else
+    []."""
     folder = find_study(text)
     return session_files.list_sessions(folder) if is_sessions(folder) else []
 
 
 def is_study(text: str) -> bool:
-    """Whether a submitted study or session has that name."""
+    """Return whether a submitted study or session has that name."""
     try:
         find_study(text)
     except UsageError:
@@ -105,7 +107,8 @@ def is_study(text: str) -> bool:
 
 
 def find_study(text: str | None) -> Path:
-    """The folder of a submitted study or session, or NAME.sessions where a study has only these."""
+    """Return the folder of a submitted study or session, or NAME.sessions of a study with only
+    sessions."""
     if text is None:
         return find_only_study(Path())
     path = Path(text)
@@ -123,7 +126,7 @@ def find_study(text: str | None) -> Path:
     if toml.is_file():
         return check_study(derive_folder(toml), text)
     if path.is_dir():
-        return check_study(path, text)  # says what it lacks
+        return check_study(path, text)  # raises an error that says what is missing
     known = list(dict.fromkeys(study.stem for study in list_studies(path.parent)))
     here = f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
     raise UsageError(
@@ -135,7 +138,7 @@ def find_study(text: str | None) -> Path:
 
 
 def sessions_folder(study: Path) -> Path:
-    """NAME.sessions of a study's file, folder or name, whether it exists or not."""
+    """Return NAME.sessions of a study's file, folder or name, whether or not it exists."""
     name = study.name
     for suffix in (".toml", SUFFIX, SESSIONS):
         name = name.removesuffix(suffix)
@@ -147,7 +150,7 @@ def sessions_folder(study: Path) -> Path:
 
 
 def session_folder(study: Path, session: str, text: str) -> Path:
-    """The folder of a study's session; UsageError names the last ones."""
+    """Return the folder of a study's session. Raises UsageError, which lists the last sessions."""
     folder = sessions_folder(study)
     own = folder / f"{session}{SUFFIX}"
     if (own / PLAN).is_file():
@@ -166,18 +169,17 @@ def session_folder(study: Path, session: str, text: str) -> Path:
 
 
 def is_sessions(folder: Path) -> bool:
-    """Whether it is a folder NAME.sessions with at least one submitted session."""
+    """Return whether a folder is NAME.sessions with at least one submitted session."""
     return folder.absolute().name.endswith(SESSIONS) and bool(
         session_files.list_submitted_names(folder)
     )
 
 
 def derive_folder(toml: Path, directory: Path | None = None, session: str | None = None) -> Path:
-    """Where a study file's folder is: NAME.study beside it, or in `directory`; of a session
+    """Return the folder of a study file: NAME.study next to it, or in `directory`; of a session
     NAME.sessions/SESSION.study.
 
-    The file that was kept with a submitted study stands in its folder.
-    """
+    The study file that a submitted study keeps is in the study's own folder."""
     own = StudyDir(toml.parent)
     is_kept = toml.name == own.toml.name and own.plan.is_file()
     if session is not None:
@@ -198,7 +200,7 @@ def derive_folder(toml: Path, directory: Path | None = None, session: str | None
 
 
 def study_name(toml: Path) -> str:
-    """[study] name of a study file; without one, the file's own name."""
+    """Return [study] name of a study file; if it has none, the file's stem."""
     try:
         study = tomllib.loads(decode_text(toml.read_bytes(), toml)).get("study")
     except (OSError, tomllib.TOMLDecodeError) as error:
@@ -208,7 +210,7 @@ def study_name(toml: Path) -> str:
 
 
 def decode_text(content: bytes, file: Path) -> str:
-    """Decode a study file; UsageError names the line that is not UTF-8."""
+    """Decode a study file. Raises UsageError, which names the line that is not UTF-8."""
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -221,8 +223,8 @@ def decode_text(content: bytes, file: Path) -> str:
 
 
 def check_study(path: Path, text: str) -> Path:
-    """`path` if it is a submitted study's folder, or its sessions' where it has only these; else
-    UsageError."""
+    """Return `path` if it is a submitted study's folder, or its sessions' folder if it has only
+    sessions. Raises UsageError otherwise."""
     if (path / PLAN).is_file():
         return path
     sessions = path.with_name(path.name.removesuffix(SUFFIX) + SESSIONS)
@@ -235,7 +237,7 @@ def check_study(path: Path, text: str) -> Path:
 
 
 def list_studies(folder: Path) -> list[Path]:
-    """The folders of studies directly in a folder, and those of their sessions, by name."""
+    """Return the folders directly in a folder that are studies or sessions of studies, by name."""
     if not folder.is_dir():
         return []
     return sorted(
@@ -244,8 +246,8 @@ def list_studies(folder: Path) -> list[Path]:
 
 
 def find_only_study(folder: Path) -> Path:
-    """The folder itself when it is a study's or its sessions', or the only one in it; UsageError
-    otherwise."""
+    """Return the folder if it is a study's or its sessions', else the only such folder in it.
+    Raises UsageError otherwise."""
     if (folder / PLAN).is_file() or is_sessions(folder):
         return folder
     studies = list_studies(folder)

@@ -1,4 +1,4 @@
-"""[job] of a study file: what every run asks of the scheduler."""
+"""[job] of a study file: what every run requests of the scheduler."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = (
     "bind",
     "idle_s",
 )
-# Keys that may be factors instead: a run has the level of its condition.
+# Keys that may be factors: a run then has the level of its condition.
 ALLOCATION = ("nodes", "tasks_per_node", "cpus_per_task")
 MOST_ALLOCATED = 100_000
 THREADS = "OMP_NUM_THREADS"
@@ -47,7 +47,7 @@ TAG_VALUE_LENGTH = 256
 
 @dataclass(frozen=True)
 class Job:
-    """Settings of all runs; None: the scheduler's own default."""
+    """The settings of all runs. None means the scheduler's own default."""
 
     nodes: int = 1
     tasks_per_node: int | None = None
@@ -69,26 +69,26 @@ class Job:
     idle_s: int = 0
 
     def apply_levels(self, levels: Mapping[str, object]) -> Job:
-        """Set the levels of ALLOCATION that a run's condition has."""
+        """Return the job with those levels of ALLOCATION that a run's condition has."""
         own: dict[str, Any] = {name: levels[name] for name in ALLOCATION if name in levels}
         return replace(self, **own) if own else self
 
     @property
     def cpus_per_node(self) -> int | None:
-        """Processors that a run requests on each node; None if it requests none."""
+        """Return the processors that a run requests on each node; None if it requests none."""
         if self.tasks_per_node is None and self.cpus_per_task is None:
             return None
         return (self.tasks_per_node or 1) * (self.cpus_per_task or 1)
 
     def thread_count(self) -> dict[str, str]:
-        """OMP_NUM_THREADS: one thread for each processor of a task, unless the study sets another
-        number."""
+        """Return OMP_NUM_THREADS: one thread for each processor of a task, unless the study exports
+        its own number."""
         if self.cpus_per_task is None or THREADS in self.export:
             return {}
         return {THREADS: str(self.cpus_per_task)}
 
     def quality_variables(self) -> dict[str, str]:
-        """Variables of jobscripts/lib/quality.sh; options that are not set are absent."""
+        """Return the variables of jobscripts/lib/quality.sh, without options that are not set."""
         limit = None if self.time_out is None else time_limit_s(self.time_out)
         asked = {
             "SY_WARM_UP": self.warm_up,
@@ -101,12 +101,12 @@ class Job:
 
     @property
     def time_limit_s(self) -> int | None:
-        """The time limit in seconds."""
+        """The time limit in seconds; None without one."""
         return None if self.time_limit is None else time_limit_s(self.time_limit)
 
 
 def time_limit_s(text: str) -> int | None:
-    """Seconds of HH:MM:SS or D-HH:MM:SS; None for anything else and for zero."""
+    """Return the seconds of HH:MM:SS or D-HH:MM:SS; None for anything else and for zero."""
     match = TIME_LIMIT.fullmatch(text)
     if match is None:
         return None
@@ -115,7 +115,7 @@ def time_limit_s(text: str) -> int | None:
 
 
 def read_job(top: Table, factors: Collection[str]) -> Job:
-    """Check [job]."""
+    """Read and check [job]."""
     table = top.table("job")
     table.only(KEYS)
     for key in ALLOCATION:
@@ -146,7 +146,7 @@ def read_job(top: Table, factors: Collection[str]) -> Job:
 
 
 def read_time_out(table: Table) -> str | None:
-    """[job] time_out, which must come before the scheduler's own end of the run."""
+    """Read [job] time_out, which must be shorter than the scheduler's time limit."""
     found, limit = read_time(table, "time_out"), read_time(table, "time_limit")
     if found and limit and (time_limit_s(found) or 0) >= (time_limit_s(limit) or 0):
         table.wrong("time_out", found, f"less than time_limit = {limit}, or it never comes")
@@ -154,7 +154,7 @@ def read_time_out(table: Table) -> str | None:
 
 
 def read_idle(table: Table) -> int:
-    """[job] idle_s, which passes twice and must leave time for the run."""
+    """Read [job] idle_s (seconds), which elapses twice and must leave time for the run."""
     found, limit = table.count("idle_s", 0, least=0, most=3600), read_time(table, "time_limit")
     if found and limit and 2 * found >= (time_limit_s(limit) or 0):
         table.wrong("idle_s", found, f"less than half of time_limit = {limit}: it comes twice")
@@ -162,7 +162,7 @@ def read_idle(table: Table) -> int:
 
 
 def read_time(table: Table, key: str) -> str | None:
-    """A time as Slurm writes it; None when absent."""
+    """Return a time in Slurm's notation; None when absent."""
     value = table.data.get(key)
     if value is not None and not (isinstance(value, str) and time_limit_s(value)):
         table.wrong(key, value, '"HH:MM:SS" or "D-HH:MM:SS", longer than zero')
@@ -170,12 +170,12 @@ def read_time(table: Table, key: str) -> str | None:
 
 
 def read_options(table: Table, key: str) -> tuple[str, ...]:
-    """A list of the scheduler's options, each one word such as --mem=4G."""
+    """Return a list of the scheduler's options, each one word such as --mem=4G."""
     return table.words(key, OPTION, "one option of the scheduler per text, such as --mem=4G")
 
 
 def split_options(table: Table, key: str) -> tuple[str, ...]:
-    """A line of options as one would type it, split into words; empty when absent."""
+    """Return a typed line of options, split into words; empty when absent."""
     value = table.data.get(key, "")
     if not isinstance(value, str) or not value.isprintable():
         table.wrong(key, value, "one line of options, as one would type it")
@@ -186,12 +186,13 @@ def split_options(table: Table, key: str) -> tuple[str, ...]:
 
 
 def is_tag_value(text: str) -> bool:
-    """Whether the plugin accepts it (plugins/node/job/job_options.c)."""
+    """Return whether the plugin accepts the tag value (plugins/node/job/job_options.c)."""
     return text.isascii() and text.isprintable() and 0 < len(text) <= TAG_VALUE_LENGTH
 
 
 def encode_tag_value(text: str) -> str:
-    """A level as a tag's value: what does not fit percent-encoded (RFC 3986), and cut."""
+    """Return a level as a tag's value: percent-encoded where necessary (RFC 3986), and
+    truncated."""
     if is_tag_value(text):
         return text
     safe = "".join(map(chr, range(0x20, 0x7F))).replace("%", "")
@@ -199,7 +200,7 @@ def encode_tag_value(text: str) -> str:
 
 
 def read_tags(table: Table) -> tuple[tuple[str, str], ...]:
-    """[job.tags]: keys and texts."""
+    """Read [job.tags] as pairs of key and text."""
     tags = table.table("tags")
     for key, value in tags.data.items():
         if not TAG_KEY.fullmatch(key):

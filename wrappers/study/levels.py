@@ -1,4 +1,5 @@
-"""How the levels of a factor may be given: a list, a range of numbers, files by a pattern, each node."""
+"""The notations for a factor's levels: a list, a range of numbers, files by a pattern, each
+node."""
 
 from __future__ import annotations
 
@@ -23,20 +24,20 @@ ALLOWED = (
 )
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,31}")
 
-EACH = "each"  # node = "each": the nodes that are up when the study is first submitted
+EACH = "each"  # node = "each": the nodes that are up at the first submission
 
-# Of factors that are files or each node: what was requested, and the levels that it came to.
+# For factors that are files or each node: what was requested, and the levels drawn for it.
 Drawn = dict[str, dict[str, Any]]
 
 
 def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[object, ...]:
-    """The levels of a factor. Files are looked for once: what `drawn` has of the same words stays,
-    and what is found anew is put there."""
+    """Return the levels of a factor. Files are searched once: an entry of `drawn` with the same
+    request is reused, and a new result is added to `drawn`."""
     value = table.data[name]
     if name == NODE and isinstance(value, str):
         return tuple(read_nodes(table, drawn))
     if not (isinstance(value, dict) and "files" in value):
-        drawn.pop(name, None)  # of an earlier study file
+        drawn.pop(name, None)  # an entry of an earlier study file
     if not isinstance(value, dict):
         if not isinstance(value, list) or not value:
             table.wrong(name, value, ALLOWED)
@@ -52,8 +53,8 @@ def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[objec
 
 
 def read_nodes(table: Table, drawn: Drawn) -> list[str]:
-    """The nodes of `node = "each"` that were drawn; until a scheduler has been queried
-    (submit.node_levels), EACH is the only level, and `drawn` has none."""
+    """Return the drawn nodes of `node = "each"`. Until a scheduler has been queried
+    (submit.node_levels), EACH is the only level, and the entry in `drawn` has none."""
     if table.data[NODE] != EACH:
         table.wrong(NODE, table.data[NODE], 'a list of nodes such as ["n1", "n2"], or "each"')
     if drawn.get(NODE, {}).get("nodes") != EACH:
@@ -62,7 +63,7 @@ def read_nodes(table: Table, drawn: Drawn) -> list[str]:
 
 
 def read_named_levels(entry: Table) -> tuple[object, ...]:
-    """The levels of a table from name to level."""
+    """Return the levels of a table from name to level."""
     found: dict[str, str] = {}
     for name, level in entry.data.items():
         if not NAME.fullmatch(name):
@@ -83,7 +84,7 @@ def read_named_levels(entry: Table) -> tuple[object, ...]:
 
 
 def read_range(entry: Table) -> Iterator[int | float]:
-    """`from`, and on by `step` or times `factor` as long as `to` is not passed."""
+    """Yield `from` and the numbers after it, by `step` or times `factor`, up to `to`."""
     entry.only((*RANGE, *FILES))
     if "step" in entry.data and "factor" in entry.data:
         entry.fail("factor", "step is given, too: a range has one of them")
@@ -110,7 +111,7 @@ def read_range(entry: Table) -> Iterator[int | float]:
 def list_steps(
     first: Decimal, last: Decimal, step: Decimal, by: Decimal | None
 ) -> Iterator[Decimal]:
-    """Computed in decimals, so that 0.1 + 0.2 is 0.3."""
+    """Yield a range's numbers as decimals, so that 0.1 + 0.2 is 0.3."""
     level = first
     while level <= last:
         yield level
@@ -118,7 +119,7 @@ def list_steps(
 
 
 def read_number(entry: Table, key: str) -> Decimal:
-    """A number as it was written."""
+    """Return a number in the decimal notation of the file."""
     value = entry.data[key]
     if isinstance(value, bool) or not isinstance(value, int | float):
         entry.wrong(key, value, "a number")
@@ -129,7 +130,8 @@ def read_number(entry: Table, key: str) -> Decimal:
 
 
 def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
-    """Files by a pattern, all of them or a random sample; the same as before for the same words."""
+    """Return files that match a pattern, all of them or a random sample. The same request returns
+    the files in `drawn`."""
     entry.only(FILES)
     pattern = entry.data["files"]
     if not isinstance(pattern, str) or not pattern:
@@ -156,7 +158,7 @@ def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
 
 
 def find_files(file: Path, pattern: str) -> Iterator[Path]:
-    """Regular files by absolute path: each run has its own working folder."""
+    """Yield regular files by absolute path: each run has its own working folder."""
     base = file.absolute().parent
     # Path.glob takes no absolute pattern.
     for path in glob.iglob(pattern, root_dir=base, recursive=True):  # noqa: PTH207
@@ -165,10 +167,11 @@ def find_files(file: Path, pattern: str) -> Iterator[Path]:
 
 
 def shuffle_files(paths: list[str], seed: int, base: Path) -> list[str]:
-    """In an order that only the seed and the names decide: a larger sample holds the smaller one."""
+    """Sort the files by a hash of seed and name, so that a larger sample contains the smaller
+    one."""
 
     def key(path: str) -> bytes:
-        name = os.path.relpath(path, base)  # the same wherever the study lies
+        name = os.path.relpath(path, base)  # the same wherever the study's folder is
         return hashlib.sha256(f"{seed}:{name}".encode("utf-8", "surrogateescape")).digest()
 
     return sorted(paths, key=key)

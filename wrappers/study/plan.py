@@ -1,10 +1,10 @@
-"""From a study to its runs: benchmarks x factor levels x repeats, in blocks, in random order.
+"""Expands a study to runs: benchmarks x factor levels x repeats, in blocks, in random order.
 
-Every block holds every condition; repeats are dealt to the blocks as evenly as possible. The order
-inside a block follows a hash of the recorded seed and the run id: the same everywhere, for ever. Each
-session of a study has a seed of its own, made of the study's and the session's name. A study that asks
-for its own order has benchmark after benchmark, level after level, repeats in a row.
-"""
+Every block contains every condition; repeats are distributed to the blocks as evenly as possible.
+The order inside a block follows a hash of the recorded seed and the run id, which is the same
+everywhere. Each session of a study has its own seed, a hash of the study's seed and the session's
+name. A study with order = "as_written" runs benchmark after benchmark, level after level, repeats
+in a row."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ NO_FACTORS = "no factors"
 
 
 def condition_label(condition: dict[str, Level], texts: Texts) -> str:
-    """For example `clients=2 network=far`."""
+    """Return a label such as `clients=2 network=far`."""
     shown = (f"{name}={texts[name][format_level(level)]}" for name, level in condition.items())
     return " ".join(shown) or NO_FACTORS
 
 
 def hash_run(benchmark: str, parameters: dict[str, Level], condition: dict[str, Level]) -> str:
-    """8 hex digits that depend only on what is executed."""
+    """Return 8 hex digits that depend only on what is executed."""
     canonical = json.dumps(
         {"benchmark": benchmark, "parameters": parameters, "condition": condition},
         sort_keys=True,
@@ -48,7 +48,7 @@ def hash_run(benchmark: str, parameters: dict[str, Level], condition: dict[str, 
 
 
 def make_plan(study: Study) -> list[Run]:
-    """All runs of a study, block by block, in the order of execution."""
+    """Return all runs of a study, block by block, in the order of execution."""
     runs: list[Run] = []
     for variant in study.variants:
         for levels in itertools.product(*(study.factors[name] for name in variant.factors)):
@@ -59,7 +59,8 @@ def make_plan(study: Study) -> list[Run]:
 
 
 def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) -> list[Run]:
-    """The repeats of one variant under one condition; repeat r falls in block r modulo blocks."""
+    """Return the repeats of one variant under one condition; repeat r is in block (r - 1) modulo
+    blocks + 1."""
     benchmark = variant.benchmark
     parameters = variant.values_for_levels(condition)
     known = benchmark.parameters
@@ -88,29 +89,30 @@ def condition_runs(study: Study, variant: Variant, condition: dict[str, Level]) 
 
 
 def check_ids(runs: Sequence[Run]) -> None:
-    """Raise an error for two runs with the same hash of eight hex digits."""
+    """Raise UsageError for two runs with the same hash of eight hex digits."""
     if len({run.run_id for run in runs}) != len(runs):
         raise UsageError("two conditions have the same run id: change any parameter a little")
 
 
 def order_seed(study: Study) -> int | None:
-    """The seed of the order inside the blocks; None keeps the order of the file."""
+    """Return the seed of the order inside the blocks; None keeps the order of the file."""
     if study.order != "random":
         return None
     return study.seed if study.session is None else session_seed(study.seed, study.session)
 
 
 def session_seed(seed: int, session: str) -> int:
-    """63 bits of a hash: every session has its own order, which is reproducible."""
+    """Return 63 bits of a hash: every session has its own order, which is reproducible."""
     return int.from_bytes(hashlib.sha256(f"{seed}:{session}".encode("ascii")).digest()[:8]) >> 1
 
 
 def order_runs(runs: Iterable[Run], seed: int | None) -> list[Run]:
-    """Blocks in turn, each in the seed's random order, with positions counted from 1."""
+    """Return the runs block by block, each block in the seed's random order, positions counted from
+    1."""
 
     def key(run: Run) -> tuple[int, bytes]:
         if seed is None:
-            return run.block, b""  # sorting keeps what is equal as it is
+            return run.block, b""  # sorting is stable: the order of the file remains
         place = f"{seed}:{run.block}:{run.run_id}"
         return run.block, hashlib.sha256(place.encode("ascii")).digest()
 
@@ -123,11 +125,11 @@ def order_runs(runs: Iterable[Run], seed: int | None) -> list[Run]:
 def grow_plan(
     old: Sequence[Run], new: Sequence[Run], submitted: Collection[str], seed: int | None
 ) -> list[Run]:
-    """`new` with the places its runs have in the old plan; added runs follow in blocks of their own.
+    """Return `new` with the positions that its runs have in the old plan; added runs follow in new
+    blocks.
 
-    As long as nothing was submitted there is nothing to keep. UsageError when a submitted run is
-    gone: what was measured is never forgotten.
-    """
+    The old plan counts only after a submission. Raises UsageError if a submitted run is missing
+    from `new`: measured runs are never dropped."""
     places = {run.run_id: run for run in old} if submitted else {}
     gone = sorted(places.keys() & set(submitted) - {run.run_id for run in new})
     if gone:
@@ -149,7 +151,7 @@ def grow_plan(
 
 
 def shift_blocks(last: int, runs: Sequence[Run], seed: int | None) -> list[Run]:
-    """The runs in blocks behind `last`: what shared a block shares one again."""
+    """Renumber the runs' blocks to follow `last`; runs that shared a block still share one."""
     numbers = {block: last + n for n, block in enumerate(sorted({r.block for r in runs}), 1)}
     return order_runs([replace(run, block=numbers[run.block]) for run in runs], seed)
 
@@ -157,11 +159,10 @@ def shift_blocks(last: int, runs: Sequence[Run], seed: int | None) -> list[Run]:
 def separate_repeated(
     runs: Sequence[Run], repeated: Collection[str], missing: Collection[str], seed: int | None
 ) -> list[Run]:
-    """The plan with runs that are submitted again in blocks of their own.
+    """Return the plan with resubmitted runs moved to new blocks.
 
-    They run later than the block that they had, and take no turns with its other runs. A block of
-    which all runs are missing stays.
-    """
+    They execute later than the block that they had, and do not alternate with its other runs. A
+    block whose runs are all missing is unchanged."""
     begun = {run.block for run in runs if run.run_id not in missing}
     late = [run for run in runs if run.run_id in repeated and run.block in begun]
     moved = {run.run_id for run in late}
@@ -170,7 +171,8 @@ def separate_repeated(
 
 
 def describe_removed(run: Run, new: Sequence[Run]) -> str:
-    """`; the factor threads is gone`: what the study file lacks of a run's condition, or has more."""
+    """Return `; the factor threads is gone` and the like: how a run's condition differs from the
+    study file."""
     levels: dict[str, set[object]] = {}
     for one in new:
         if one.variant == run.variant:
@@ -188,7 +190,8 @@ def describe_removed(run: Run, new: Sequence[Run]) -> str:
 
 
 def plan_json(study: Study, runs: Sequence[Run], session: Session | None = None) -> str:
-    """plan.json, a line for each run: json's C code, five times as fast, writes no indents."""
+    """Return plan.json with a line for each run: json's C encoder, five times as fast, writes no
+    indents."""
     head = {
         "format": PLAN_FORMAT,
         "version": PLAN_VERSION,
@@ -213,7 +216,7 @@ def plan_json(study: Study, runs: Sequence[Run], session: Session | None = None)
 
 
 def session_json(study: Study, session: Session) -> dict[str, object]:
-    """Of a plan: which session it is, when that began, and the seed of its order."""
+    """Return the plan's entry on its session: its name, number, start and the seed of its order."""
     return {
         "name": session.name,
         "number": session.number,
@@ -223,5 +226,6 @@ def session_json(study: Study, session: Session) -> dict[str, object]:
 
 
 def read_runs(path: Path) -> list[Run]:
-    """The runs of a plan.json; UsageError when it is not one that this version knows."""
+    """Return the runs of a plan.json. Raises UsageError for a format that this version cannot
+    read."""
     return study_files.read_plan_as(path.parent, Run)[1]

@@ -1,4 +1,4 @@
-"""A run of a plan, as plan.json has it, for commands that need nothing else of a study."""
+"""A run as plan.json has it, for commands that need nothing else of a study."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ if TYPE_CHECKING:
 
 
 class Run(PlannedRun):
-    """A run of a plan, with what its condition says about how it is started."""
+    """A run of a plan, with what its condition requires of its start."""
 
     @property
     def clients(self) -> int:
-        """How many instances of the benchmark run side by side, each on its node; one that has
-        the whole job is one, whatever clients of its own it has."""
+        """Return how many instances of the benchmark run in parallel, each on its own node. A
+        benchmark that uses the whole job counts as one, even if it has its own clients."""
         return int(self.condition.get("clients", 1)) if is_node_local(self.benchmark) else 1
 
     def resolve_job(self, job: Job) -> Job:
-        """[job] for this run: with the levels of its condition, and a node for each client."""
+        """Return [job] for this run: with the levels of its condition, and a node for each
+        client."""
         own = job.apply_levels(self.condition)
         return replace(own, nodes=max(own.nodes, self.clients))
 
     @property
     def launcher(self) -> Launcher:
-        """Inside what each of them runs."""
+        """Return the launcher in which each client runs."""
         from steelyard.wrappers.launchers import launcher
 
         return launcher.launcher_of_levels(self.condition)
@@ -37,7 +38,7 @@ class Run(PlannedRun):
 
 @functools.cache
 def is_node_local(benchmark: str) -> bool:
-    """Whether each client of the benchmark works on its own node only."""
-    from steelyard.jobscripts import registry  # `status` reads 10,000 runs and asks for none
+    """Return whether each client of the benchmark works on its own node only."""
+    from steelyard.jobscripts import registry  # `status` reads 10,000 runs without a benchmark
 
     return registry.load(benchmark).span == "node"

@@ -1,4 +1,4 @@
-"""[study] scaling: over which factors the study scales, and whether the problem grows with them."""
+"""[study] scaling: which factors scale the study, and whether the problem grows with them."""
 
 from __future__ import annotations
 
@@ -17,11 +17,10 @@ ALLOWED = '"strong", "weak", or { kind = "strong", over = ["threads"] }'
 
 
 def read_scaling(head: Table, factors: Factors) -> Scaling | None:
-    """Check `scaling` of [study]; None when absent.
+    """Check `scaling` of [study]; return None when absent.
 
     A condition's scale is the product of its levels of the factors `over`: by default those of
-    nodes, tasks_per_node and cpus_per_task that the study has.
-    """
+    nodes, tasks_per_node and cpus_per_task that the study has."""
     value = head.data.get("scaling")
     if value is None:
         return None
@@ -40,7 +39,7 @@ def read_scaling(head: Table, factors: Factors) -> Scaling | None:
 
 
 def default_factors(head: Table, factors: Factors) -> tuple[str, ...]:
-    """The factors that change a job's allocation."""
+    """Return the study's factors that change a job's allocation."""
     found = tuple(name for name in ALLOCATION if name in factors)
     if not found:
         head.fail(
@@ -52,7 +51,7 @@ def default_factors(head: Table, factors: Factors) -> tuple[str, ...]:
 
 
 def read_factor_names(table: Table) -> tuple[str, ...]:
-    """The factors that `over` names."""
+    """Return the factors that `over` names."""
     over = table.data["over"]
     names = [over] if isinstance(over, str) else over
     if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
@@ -63,7 +62,7 @@ def read_factor_names(table: Table) -> tuple[str, ...]:
 
 
 def check_levels(head: Table, over: Sequence[str], factors: Factors) -> None:
-    """Check that levels are whole numbers and that there are several."""
+    """Check that levels are whole numbers and that the study has several scales."""
     for name in over:
         if name not in factors:
             head.fail("scaling", f"{name} is no factor{did_you_mean(name, factors)}")

@@ -1,9 +1,8 @@
-"""A study that is run again and again: begins its sessions, and compares them with the last one.
+"""Sessions of a repeated study: starts a session, and compares it with the last one.
 
-A session is a study's folder of its own, NAME.sessions/SESSION.study: its runs share blocks with no
-other session's, and a level may come or go between two of them. analysis/sources/session_files.py
-reads the index that is written here.
-"""
+A session has its own study folder, NAME.sessions/SESSION.study. Its runs share no block with those
+of another session, and levels may change between sessions. analysis/sources/session_files.py reads
+the index that this module writes."""
 
 from __future__ import annotations
 
@@ -23,12 +22,13 @@ from steelyard.wrappers.study.folder import SUFFIX
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import NAME, NAME_WORDS
 
-MOST_NAMED = 3  # of what is new or gone
-JUDGED_BY = 3  # earlier sessions, of which times and spreads are expected
+MOST_NAMED = 3  # most conditions named as new or gone
+JUDGED_BY = 3  # earlier sessions that predict times and spreads
 
 
 def session_name(text: str | None) -> str | None:
-    """`--session NAME` checked; TODAY stands for no name. None: the option is not there."""
+    """Return the checked name of `--session NAME`; TODAY stands for the date. None without the
+    option."""
     if text is None:
         return None
     name = time.strftime("%Y-%m-%d") if text == TODAY else text
@@ -38,12 +38,11 @@ def session_name(text: str | None) -> str | None:
 
 
 def begin_session(folder: Path) -> tuple[Session, str | None]:
-    """The session of this folder, which gets the next number unless something of it was submitted;
-    and what its clock says that cannot be.
+    """Return the session of this folder, and a warning if the clock contradicts the earlier
+    sessions. A folder of no session gets the next number.
 
     The number is in the index, on disk, before the session has a plan: a crash in between loses a
-    number, and no session.
-    """
+    number, but no session."""
     known = session_files.find_session(folder)
     if known is not None:
         return known, None
@@ -74,7 +73,8 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
 
 
 def describe_changes(folder: Path, study: str, runs: Sequence[Run]) -> str | None:
-    """One line about what a new session does not share with the last one; None if they are equal."""
+    """Return one line on how a new session differs from the last one; None if they are equal.
+    Raises UsageError if the last session ran other benchmarks."""
     sessions = session_files.list_sessions(folder.parent)
     if not sessions:
         return None
@@ -100,7 +100,8 @@ def describe_changes(folder: Path, study: str, runs: Sequence[Run]) -> str | Non
 
 
 def list_history_folders(folder: Path) -> list[Path]:
-    """The study's own folder; for a session also the folders of earlier sessions."""
+    """Return the study's own folder; for a session also the folders of up to JUDGED_BY other
+    sessions."""
     if not session_files.is_session(folder):
         return [folder]
     others = [one.folder for one in session_files.list_sessions(folder.parent)]
@@ -108,6 +109,6 @@ def list_history_folders(folder: Path) -> list[Path]:
 
 
 def format_conditions(found: Sequence[tuple[str, str]]) -> str:
-    """For example `app, threads=4; …`, limited to the first few."""
+    """Return text such as `app (threads=4), …`, limited to the first few."""
     more = f" and {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
     return ", ".join(f"{variant} ({label})" for variant, label in found[:MOST_NAMED]) + more

@@ -36,13 +36,13 @@ STUDY_KEYS = (
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}"
 NAME_WORDS = "letters, digits, '_', '.' and '-', at most 64, the first a letter or digit"
 MAX_RUNS = 1_000_000
-# Of a block: by the seed, or condition after condition with its repeats in a row.
+# Order inside a block: by the seed, or condition after condition with its repeats in a row.
 ORDERS = ("random", "as_written")
 
 
 @dataclass(frozen=True)
 class Study:
-    """A checked study; `toml` is the file to the byte."""
+    """A checked study; `toml` has the bytes of its file."""
 
     name: str
     repeat: int
@@ -56,22 +56,22 @@ class Study:
     toml: bytes
     file: Path
     stop: Stop | None = None
-    equivalent: float | None = None  # overheads of less to both sides count as none
+    equivalent: float | None = None  # smaller overheads count as none
     tolerate: float | None = None  # how much worse a figure may be (summary.tolerances)
     max_core_hours: float | None = None
     scaling: Scaling | None = None
-    drawn: Drawn = field(default_factory=dict)  # factors that are files or each node, as found
+    drawn: Drawn = field(default_factory=dict)  # drawn factors that are files or each node
     order: str = ORDERS[0]  # inside a block
-    session: str | None = None  # its name, where the study is run again and again
+    session: str | None = None  # its name, for a session of a repeated study
 
     @property
     def toml_sha256(self) -> str:
-        """Of the file's bytes."""
+        """SHA-256 of the file's bytes."""
         return hashlib.sha256(self.toml).hexdigest()
 
     @functools.cached_property
     def level_texts(self) -> Texts:
-        """By factor and level, what labels have for it."""
+        """The text of each level in labels, by factor and level."""
         return format_levels(self.factors, self.toml.decode("utf-8"))
 
     def benchmarks(self) -> dict[str, Benchmark]:
@@ -80,10 +80,9 @@ class Study:
 
 
 def load_study(file: Path, drawn: Drawn | None = None) -> Study:
-    """Read and check a study file; UsageError in one line for whatever is wrong with it.
+    """Read and check a study file. Raises UsageError, in one line, for the first fault.
 
-    `drawn`: what its plan has of factors that are files or each node (levels.read_levels).
-    """
+    `drawn`: the plan's entries for factors that are files or each node (levels.read_levels)."""
     if file.is_dir():
         inside = file / "study.toml"
         hint = f": give {inside}" if inside.is_file() else "; give NAME.toml (docs/study.md)"
@@ -110,7 +109,7 @@ def parse_study(toml: bytes, file: Path, drawn: Drawn | None = None) -> Study:
 
 
 def build_study(top: Table, toml: bytes, drawn: Drawn) -> Study:
-    """The study of a parsed file, section by section."""
+    """Check a parsed file section by section and return the study."""
     head = top.table("study")
     head.only(STUDY_KEYS)
     repeat = head.count("repeat", 10, most=999)
@@ -158,7 +157,8 @@ def build_study(top: Table, toml: bytes, drawn: Drawn) -> Study:
 
 
 def check_cold(top: Table, study: Study) -> None:
-    """[job] warm_up and retries fill the caches that a level of `cache` has dropped."""
+    """Check that cold caches come without [job] warm_up and retries, which would fill them
+    again."""
     cold = next((level for level in study.factors.get("cache", ()) if level != "warm"), None)
     for key in ("warm_up", "retries"):
         if cold is not None and getattr(study.job, key):
@@ -170,7 +170,8 @@ def check_cold(top: Table, study: Study) -> None:
 
 
 def check_paper(head: Table, variants: tuple[Variant, ...]) -> None:
-    """[study] paper: where a benchmark has programs of ours beside the field's, whose ran is said."""
+    """Check that a study with [study] paper names the programs of benchmarks that have ours beside
+    the field's."""
     paper = head.word("paper", NAME, "the name of what is redone, such as ruiz2015")
     for variant in variants if paper else ():
         keys, values = variant.benchmark.program_choice, variant.values()
@@ -185,7 +186,7 @@ def check_paper(head: Table, variants: tuple[Variant, ...]) -> None:
 
 
 def read_name(head: Table, file: Path) -> str:
-    """[study] name, or the file's own name."""
+    """Return [study] name, or the file's stem."""
     name = head.word("name", NAME, NAME_WORDS)
     if name is None and not re.fullmatch(NAME, file.stem):
         head.fail("name", f"missing, and the file's name is none: allowed is {NAME_WORDS}")
@@ -193,7 +194,7 @@ def read_name(head: Table, file: Path) -> str:
 
 
 def read_blocks(head: Table, repeat: int) -> int:
-    """[study] blocks: every block holds every condition, so there are at most `repeat`."""
+    """Return [study] blocks, at most `repeat`: every block contains every condition."""
     blocks = head.count("blocks", min(repeat, 5))
     if blocks > repeat:
         head.wrong(
@@ -203,7 +204,7 @@ def read_blocks(head: Table, repeat: int) -> int:
 
 
 def read_max_core_hours(head: Table) -> float | None:
-    """[study] max_core_hours; `submit` rejects studies that need more."""
+    """Return [study] max_core_hours; `submit` rejects studies that need more."""
     value = head.data.get("max_core_hours")
     if value is None:
         return None
@@ -231,10 +232,10 @@ def format_error(error: Exception) -> str:
 def load_with_folder(
     toml: Path, directory: Path | None = None, session: str | None = None
 ) -> tuple[Study, Path]:
-    """The checked study and the folder of it or of its session; files and nodes that its plan has
+    """Return the checked study and its folder or its session's. Files and nodes that its plan has
     drawn stay drawn, and a new session has the files of the last one."""
     if not toml.is_file():
-        return load_study(toml), toml  # says what is wrong
+        return load_study(toml), toml  # raises an error that says what is wrong
     folder = derive_folder(toml, directory, session)
     study = load_study(toml, read_drawn_levels(toml, folder))
     if session_files.is_session(folder):
@@ -243,7 +244,8 @@ def load_with_folder(
 
 
 def read_drawn_levels(toml: Path, folder: Path) -> Drawn:
-    """What the plan says was drawn; a plan is large, and most studies draw nothing."""
+    """Return the plan's drawn levels. The plan is large and most studies draw nothing, so it is
+    only read where the study file may draw."""
     text = toml.read_bytes()
     if b"files" not in text and EACH.encode() not in text:
         return {}
@@ -267,14 +269,14 @@ MOST_REPEATS = 999  # a run id has three digits for the repeat
 
 @dataclass(frozen=True)
 class Stop:
-    """When a study has enough repeats."""
+    """The rule that ends a study's repeats."""
 
-    half_width: float  # of the interval, as a share of the mean
+    half_width: float  # of the confidence interval, as a share of the mean
     max_repeat: int
 
 
 def read_stop(head: Table, repeat: int) -> Stop | None:
-    """Check `stop`; None when absent."""
+    """Read and check `stop`; None when absent."""
     if "stop" not in head.data:
         return None
     table = head.table("stop")
@@ -290,7 +292,7 @@ def read_stop(head: Table, repeat: int) -> Stop | None:
 
 
 def read_share(head: Table, key: str, allowed: str) -> float | None:
-    """Percent of [study] as a share, None when absent."""
+    """Return a percentage of [study] as a share; None when absent."""
     if key not in head.data:
         return None
     share = parse_percent(head.data[key])
@@ -300,10 +302,10 @@ def read_share(head: Table, key: str, allowed: str) -> float | None:
 
 
 def read_tolerate(head: Table, factors: dict[str, tuple[Level, ...]]) -> float | None:
-    """Check `tolerate`, which needs a factor whose levels are numbers."""
+    """Read and check `tolerate`, which needs a factor whose levels are numbers."""
     share = read_share(head, "tolerate", 'how much worse a figure may be, such as "10%"')
     if share is not None:
-        # Here and not above: it takes a tenth of a second, and few studies need it.
+        # Imported here because it takes a tenth of a second, and few studies need it.
         from steelyard.analysis.summary.tolerances import find_numeric_axes
 
         if not find_numeric_axes(factors):

@@ -1,4 +1,4 @@
-"""The tables of a study file: what studies have, and benchmarks' descriptions have not."""
+"""A reader for the tables of a study file: values that benchmarks' descriptions do not have."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from steelyard.wrappers.base.errors import UsageError
 
 
 class Table(TomlTable):
-    """A table of the study file; what is wrong with it is a UsageError."""
+    """A table of the study file; its faults are UsageErrors."""
 
     def fault(self, key: str, text: str) -> UsageError:
         """See TomlTable.fault."""
         return UsageError(text, part=key)
 
     def integer(self, key: str, default: int | None, least: int, most: int) -> int | None:
-        """A whole number between two limits; the default when absent."""
+        """Return a whole number between two limits; the default when absent."""
         value = self.data.get(key, default)
         if value is not None and not (type(value) is int and least <= value <= most):
             self.wrong(key, value, f"a whole number from {least} to {most}")
         return value
 
     def count(self, key: str, default: int, least: int = 1, most: int = 1_000_000) -> int:
-        """A whole number that is always there."""
+        """Return a whole number between two limits; the default, which is one, when absent."""
         value = self.integer(key, default, least, most)
         return default if value is None else value
 
     def word(self, key: str, pattern: str, allowed: str) -> str | None:
-        """A text of a given form; None when absent."""
+        """Return a text of a given form; None when absent."""
         value = self.data.get(key)
         if value is not None and not (isinstance(value, str) and re.fullmatch(pattern, value)):
             self.wrong(key, value, allowed)
         return value
 
     def words(self, key: str, pattern: str, allowed: str) -> tuple[str, ...]:
-        """A list of texts of a given form; empty when absent."""
+        """Return a list of texts of a given form; empty when absent."""
         value = self.data.get(key, [])
         if not isinstance(value, list):
             self.wrong(key, value, f"a list; each member: {allowed}")
@@ -45,7 +45,7 @@ class Table(TomlTable):
         return tuple(value)
 
     def levels(self, key: str) -> tuple[object, ...]:
-        """The levels of a factor: a list of different numbers, texts or flags."""
+        """Return the levels of a factor: a list of different numbers, texts or flags."""
         value = self.data[key]
         if not isinstance(value, list) or not value:
             self.wrong(key, value, "a list of levels, at least one")

@@ -1,4 +1,4 @@
-"""A commented study file from five answers: what to run, against what, how often, where, its name."""
+"""Renders a commented study file from five answers: program, factors, repeats, place, name."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from steelyard.wrappers.study.levels import EACH
 from steelyard.wrappers.study.study import NAME
 
 PERCENT = re.compile(r"(\d{1,2}(?:\.\d+)?) ?%")
-FIRST_REPEATS = 15  # before which `stop` does not look: docs/study.md
+FIRST_REPEATS = 15  # `stop` is not evaluated earlier: docs/study.md
 MOST_REPEATS = 100
-# Of what has a meaning, what its levels are.
+# Descriptions of the levels of factors with a predefined meaning.
 MEANINGS = {
     "clients": "instances side by side, one per node",
     "node": "each run on one node; the report compares them with their median",
@@ -30,12 +30,12 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class Answers:
-    """What `steelyard new` was told."""
+    """The answers to the questions of `steelyard new`."""
 
     run: str  # a benchmark's name, or a command line
     against: dict[str, tuple[Level, ...]]
     repeat: int | None
-    difference: float | None  # a share, in place of `repeat`
+    difference: float | None  # a share, instead of `repeat`
     scheduler: str
     partition: str | None
     name: str
@@ -47,12 +47,13 @@ class Answers:
 
     @property
     def is_command(self) -> bool:
-        """Whether it is a command of the user."""
+        """Return whether the user gave a command line."""
         return self.benchmark == registry.of_a_command()
 
 
 def read_against(text: str) -> tuple[str, tuple[Level, ...]]:
-    """`threads=1 2 4`, `network=none delay=20ms`: a factor and its levels, the baseline first."""
+    """Return a factor and its levels, the baseline first, of `threads=1 2 4` or `network=none
+    delay=20ms`."""
     name, equals, rest = text.partition("=")
     try:
         levels = tuple(parse_level(word) for word in shlex.split(rest))
@@ -71,7 +72,7 @@ def read_against(text: str) -> tuple[str, tuple[Level, ...]]:
 
 
 def parse_level(word: str) -> Level:
-    """A number where the word is one, else text."""
+    """Return a number or a flag where the word is one, else text."""
     if re.fullmatch(r"-?(0|[1-9]\d*)", word):
         return int(word)
     if re.fullmatch(r"-?\d+\.\d+", word):
@@ -80,7 +81,8 @@ def parse_level(word: str) -> Level:
 
 
 def read_repeat(text: str) -> tuple[int | None, float | None]:
-    """`10`: so many repeats; `2%`: as many as it takes to see such a difference."""
+    """Return (repeats, None) for `10`, or (None, difference) for `2%`: repeats to detect a
+    difference of that share."""
     match = PERCENT.fullmatch(text.strip())
     if match and float(match[1]):
         return None, float(match[1]) / 100
@@ -93,7 +95,7 @@ def read_repeat(text: str) -> tuple[int | None, float | None]:
 
 
 def read_name(text: str) -> str:
-    """A name that a study may have."""
+    """Return the text if it is a valid study name. Raises UsageError otherwise."""
     if not re.fullmatch(NAME, text):
         raise UsageError(
             f"'{text}': expected a name of letters, digits, '_', '.' and '-', at most 64", part=text
@@ -102,7 +104,7 @@ def read_name(text: str) -> str:
 
 
 def render_toml(answers: Answers) -> str:
-    """The study file."""
+    """Return the text of the study file."""
     return "\n".join(
         [
             f"# {format_question(answers)}",
@@ -119,19 +121,19 @@ def render_toml(answers: Answers) -> str:
 
 
 def format_question(answers: Answers) -> str:
-    """The question that the study answers."""
+    """Return the question that the study answers."""
     what = "the command below" if answers.is_command else answers.run
     over = " and ".join(answers.against) or "nothing: add [factors] to compare"
     return f"What does it cost {what}, over {over}?"
 
 
 def scheduler_option(answers: Answers) -> str:
-    """The option that names the scheduler."""
+    """Return the option that names the scheduler."""
     return f" --scheduler {answers.scheduler}"
 
 
 def study_lines(answers: Answers) -> list[str]:
-    """[study]."""
+    """Return the lines of [study]."""
     lines = ["[study]", f"name = {format_value(answers.name)}"]
     if answers.difference is None:
         return [
@@ -156,7 +158,7 @@ def study_lines(answers: Answers) -> list[str]:
 
 
 def job_lines(answers: Answers) -> list[str]:
-    """[job]."""
+    """Return the lines of [job]."""
     lines = ["[job]", 'time_limit = "00:30:00"        # of one run: set it to yours']
     if answers.partition is not None:
         lines.append(f"partition = {format_value(answers.partition)}")
@@ -164,7 +166,7 @@ def job_lines(answers: Answers) -> list[str]:
 
 
 def factor_lines(answers: Answers) -> list[str]:
-    """[factors] and [baseline]."""
+    """Return the lines of [factors], [baseline] and [place]."""
     if not answers.against:
         return []
     lines = ["[factors]"]
@@ -187,7 +189,7 @@ def factor_lines(answers: Answers) -> list[str]:
 
 
 def benchmark_lines(answers: Answers) -> list[str]:
-    """[[benchmark]]."""
+    """Return the lines of [[benchmark]]."""
     lines = ["[[benchmark]]", f"use = {format_value(answers.benchmark)}"]
     if not answers.is_command:
         return [*lines, f"# its parameters: steelyard list {answers.benchmark}"]

@@ -1,8 +1,7 @@
-"""Which factors a variant of a benchmark is swept over, and its parameters under their levels.
+"""The factors over which a variant of a benchmark is swept, and its parameters under their levels.
 
-A factor applies where it has a meaning of its own, is a parameter, or stands as `{name}` in a
-command or its variables. Under the others a variant is measured once, and not compared.
-"""
+A factor applies if it has a predefined meaning, is a parameter, or is `{name}` in a command or its
+variables. A variant is measured once for all factors that do not apply, and not compared."""
 
 from __future__ import annotations
 
@@ -24,17 +23,17 @@ class Variant:
 
     benchmark: registry.Benchmark
     given: tuple[tuple[str, Level], ...]
-    label: str  # `filesystem test=large_file_copy`: what tells it from its fellows
-    job: Job  # [job], whose size decides parameters that nothing else does
-    factors: tuple[str, ...] = ()  # those that apply to it
+    label: str  # `filesystem test=large_file_copy`: what distinguishes it
+    job: Job  # [job], whose size decides parameters that the study omits
+    factors: tuple[str, ...] = ()  # factors that apply to it
     first: tuple[tuple[str, Level], ...] = ()  # their first levels
 
     def values(self) -> dict[str, Level]:
-        """All parameters under the first level of every factor."""
+        """Return all parameters under the first level of every factor."""
         return self.values_for_levels(dict(self.first))
 
     def values_for_levels(self, levels: Mapping[str, Level]) -> dict[str, Level]:
-        """All parameters, defaults filled in, sizes in bytes; UsageError in one line."""
+        """Return all parameters with defaults, sizes in bytes. Raises UsageError in one line."""
         known = self.benchmark.parameters
         free = {name: level for name, level in levels.items() if self.has_parameter(name)}
         given = {**dict(self.given), **free}
@@ -51,11 +50,11 @@ class Variant:
             raise UsageError(f"{self.label}: {error}") from error
 
     def has_parameter(self, factor: str) -> bool:
-        """Whether a factor's levels are values of a parameter."""
+        """Return whether a factor's levels are values of a parameter."""
         return factor in self.benchmark.parameters and not has_meaning(factor, [self.benchmark])
 
     def list_placeholders(self, factors: Factors) -> set[str]:
-        """What stands in braces in what it is given, or in the levels that it is given."""
+        """Return the names in braces in its values and in the levels of its parameters."""
         return {
             name
             for key, parameter in self.benchmark.parameters.items()
@@ -67,7 +66,7 @@ class Variant:
 def list_applicable_factors(
     variant: Variant, factors: Factors, used: Iterable[registry.Benchmark]
 ) -> list[str]:
-    """The factors that apply to this variant, in their order."""
+    """Return the factors that apply to this variant, in their order."""
     used = list(used)
     braces = variant.list_placeholders(factors)
     return [
@@ -78,13 +77,13 @@ def list_applicable_factors(
 
 
 def variants_without_factor(factors: Factors, variants: Sequence[Variant]) -> dict[str, list[str]]:
-    """For factors that do not apply to all variants: the variants without them."""
+    """Return, for each factor that does not apply to all variants, the variants without it."""
     found = {name: [one.label for one in variants if name not in one.factors] for name in factors}
     return {name: labels for name, labels in found.items() if labels}
 
 
 def explain_unused_factor(name: str, factors: Factors, variants: Sequence[Variant]) -> str:
-    """Explain why a factor applies to nothing, and suggest what was probably meant."""
+    """Explain why a factor applies to nothing, and suggest a likely name."""
     benchmarks = {one.benchmark.name: one.benchmark for one in variants}
     braces = set().union(*(one.list_placeholders(factors) for one in variants)) - set(factors)
     known = [*MEANT, *(key for one in benchmarks.values() for key in one.parameters), *braces]
