@@ -21,22 +21,24 @@ def print_message(message: str, command: str = "submit") -> None:
 
 
 def chain_batches(batch: Batch, after: str | None) -> str | None:
-    """at_once limits all submissions together: each waits for the one before it."""
+    """Return the job that a batch waits for: with at_once, which limits all submissions together,
+    the one before."""
     return None if batch.job.at_once is None else after
 
 
 def submit_batches(folder: StudyDir, batches: Iterable[Batch], scheduler: Scheduler) -> None:
-    """Submit each batch and record it; after a crash `recover` finds what was not recorded.
+    """Submit each batch and record it; after a crash `recover_submissions` finds what was not
+    recorded.
 
-    The disk takes some 4 ms for a record: it works on the last one while sbatch works on the next.
-    """
+    The disk takes some 4 ms for a record, so a record is written while sbatch works on the next
+    batch."""
     after = find_last_active(folder, scheduler)
     with ThreadPoolExecutor(1) as disk:
         begun: Future[None] | None = None
         for batch in batches:
             script = write_batch(folder, batch, scheduler, after)
             begin_unix_s = time.time()
-            if scheduler.runs_here:  # its runs begin now: recorded first
+            if scheduler.runs_here:  # its runs start now: record it first
                 record_submission(folder, batch, scheduler, None, begin_unix_s)
                 scheduler.submit(batch, script)
                 continue
@@ -52,7 +54,7 @@ def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str
     """Write the batch script, which is returned, and the batch's run list."""
     script = folder.script(batch.submission_id)
     text = scheduler.render_script(batch, chain_batches(batch, after))
-    # Not forced to disk, at 4 ms each: sbatch keeps the script, submissions.jsonl the run ids.
+    # Not synced, at 4 ms each: sbatch keeps the script, and submissions.jsonl the run ids.
     ledger.write_whole(script, text, durable=False)
     lines = "".join(f"{run_id}\n" for run_id in batch.run_ids)
     ledger.write_whole(folder.run_list(batch.submission_id), lines, durable=False)
@@ -60,7 +62,7 @@ def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str
 
 
 def find_last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
-    """The job id of the last submission that has not ended."""
+    """Return the job id of the last submission that has not ended."""
     submissions = [e for e in ledger.read_submissions(folder) if e.scheduler == scheduler.name]
     active = set() if scheduler.runs_here else scheduler.active_runs(submissions).keys()
     jobs = [e.job_id for e in submissions if not active.isdisjoint(e.run_ids)]
@@ -72,9 +74,8 @@ def record_submission(
 ) -> None:
     """Append the accepted submission to submissions.jsonl.
 
-    `begin_unix_s` is before the scheduler was asked: no job of it can be older. The record itself may
-    be written minutes after the job was accepted, or hours where the submit broke off.
-    """
+    `begin_unix_s` is before the submission: none of its jobs can be older. The record may be
+    written minutes after the job was accepted, or hours later if the submit was interrupted."""
     ledger.append_submission(
         folder,
         Submission(
@@ -91,13 +92,14 @@ def record_submission(
 
 
 def recover_submissions(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
-    """Record submissions that were accepted just before a crash; remove those that were not."""
+    """Record submissions that were accepted just before a crash, remove those that were not; return
+    the ids of recorded ones."""
     found = []
     for path in ledger.find_orphans(folder, ledger.read_submissions(folder)):
         run_ids = tuple(path.read_text(encoding="utf-8").split())
         block = int(path.stem[1:].partition("-")[0])
         batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)
-        written_unix_s = path.stat().st_mtime  # just before the scheduler was asked
+        written_unix_s = path.stat().st_mtime  # just before the submission
         job_id = scheduler.find_submission(batch, written_unix_s)
         if job_id is None:
             path.unlink()

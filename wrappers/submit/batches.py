@@ -1,4 +1,4 @@
-"""From a study's plan to what is still to be handed in, and that in batches."""
+"""Selects the runs of a study's plan that are to be submitted, and groups them in batches."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
 def load_plan(
     study: Study, folder: StudyDir, command: str = "submit"
 ) -> tuple[list[Run], dict[str, RunState]]:
-    """The plan, grown from the one that is there, and the state of each run that was in it."""
+    """Return the plan, grown from the existing one, and the state of each run of the existing plan.
+    Raises UsageError if submitted runs are missing from the study."""
     runs = plan.make_plan(study)
     if not folder.plan.is_file():
         if study.session is not None and (
@@ -62,17 +63,17 @@ def load_plan(
 
 
 def condition_id(run: Run) -> str:
-    """A run's id without its repeat."""
+    """Return a run's id without its repeat."""
     return run.run_id.rpartition("-")[0]
 
 
 def select_runs(
     study: Study, runs: Sequence[Run], states: dict[str, RunState], retry_failed: bool
 ) -> tuple[list[Run], list[Run]]:
-    """(the plan, its runs to submit): never executed and not in a queue; failed ones if asked for.
+    """Return (the plan, its runs to submit): those never executed and not queued, with
+    `retry_failed` failed ones.
 
-    Those that are submitted again have moved to blocks of their own.
-    """
+    Runs that are submitted again have moved to new blocks."""
     again = AGAIN_IF_FAILED if retry_failed else AGAIN
     missing = {
         run.run_id
@@ -91,7 +92,8 @@ def select_runs(
 
 
 def needs_run(entry: RunState, again: Sequence[str]) -> bool:
-    """Also a run that left no attempt behind, whatever became of its job."""
+    """Return whether a run is to be submitted. A run without an attempt is, if its job was
+    cancelled or lost or its node failed."""
     never_began = entry.attempt is None and entry.state in ("cancelled", "lost", "node_fail")
     return entry.state in again or never_began
 
@@ -99,7 +101,8 @@ def needs_run(entry: RunState, again: Sequence[str]) -> bool:
 def make_batches(
     study: Study, folder: StudyDir, runs: Sequence[Run], scheduler: Scheduler
 ) -> list[Batch]:
-    """One batch per block and set of scheduler options, cut where the scheduler's arrays end."""
+    """Return a batch per block and set of scheduler options, split at the scheduler's limit of
+    runs."""
     most = scheduler.max_runs() or len(runs) or 1
     begun = len(ledger.read_submissions(folder))
     batches: list[Batch] = []
@@ -111,7 +114,7 @@ def make_batches(
 
 
 def group_runs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[list[Run]]:
-    """Runs by block and by what they ask of the scheduler; by block only where they run here."""
+    """Group runs by block and by their scheduler options; local runs by block only."""
     found: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         job = run.resolve_job(study.job)
@@ -121,18 +124,18 @@ def group_runs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[
         )
         found.setdefault((run.block, *(() if scheduler.runs_here else asked)), []).append(run)
     by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
-    # The set that is submitted first gets its nodes first: it is another one in each block.
+    # The set that is submitted first gets its nodes first, so each block starts with another set.
     return [g for block, sets in by_block for g in rotate_sets(list(sets), block)]
 
 
 def rotate_sets(sets: list[list[Run]], block: int) -> list[list[Run]]:
-    """The same sets, beginning with a different one in each block."""
+    """Return the sets, rotated so that each block starts with another one."""
     first = block % len(sets)
     return sets[first:] + sets[:first]
 
 
 def condition_options(study: Study, run: Run, scheduler: Scheduler) -> tuple[str, ...]:
-    """The scheduler options of the run's condition."""
+    """Return the scheduler options of the run's condition."""
     placing: list[str] = []
     for level in (str(run.condition[name]) for name in PLACED if name in run.condition):
         given = study.place[level].get(scheduler.name)
@@ -145,7 +148,7 @@ def condition_options(study: Study, run: Run, scheduler: Scheduler) -> tuple[str
 def make_batch(
     study: Study, folder: StudyDir, runs: Sequence[Run], number: int, scheduler: Scheduler
 ) -> Batch:
-    """A batch of runs that ask for the same; its id tells block and content."""
+    """Return a batch of runs with equal requests; its id identifies block and content."""
     run_ids = tuple(run.run_id for run in runs)
     content = "\n".join([str(folder.path), str(number), *run_ids])
     digest = hashlib.sha256(content.encode()).hexdigest()[:8]
@@ -166,7 +169,7 @@ def make_batch(
 
 
 def common_tags(study: Study, runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
-    """Study, block, and the factor levels that all these runs share."""
+    """Return study, block, and the factor levels that all these runs share."""
     tags = [("study", study.name), ("block", str(runs[0].block))]
     for name, level in runs[0].condition.items():
         if all(run.condition.get(name) == level for run in runs):

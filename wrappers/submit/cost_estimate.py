@@ -1,8 +1,7 @@
-"""What a study will cost before it is handed in: node time, core-hours, joules, time to the end.
+"""Estimates what a study will cost: node time, core-hours, joules, time to the end.
 
-By earlier runs of the same benchmarks, where a database has them; else at most what the time limit
-allows. What neither tells is None, with the reason.
-"""
+The estimate uses earlier runs of the same benchmarks from a database; without any, the time limit
+is the maximum. A value that cannot be estimated is None, with a reason."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ S_PER_H = 3600.0
 
 @dataclass(frozen=True)
 class RunCost:
-    """One run: its nodes, cores on each, and seconds, expected and at most."""
+    """One run's cost: nodes, cores per node, expected and maximum seconds, joules."""
 
     nodes: int
     cores: int | None
@@ -35,7 +34,7 @@ class RunCost:
 
 @dataclass(frozen=True)
 class ScaleCost:
-    """Of all runs that are still to come at one scale."""
+    """The cost of all remaining runs at one scale."""
 
     levels: dict[str, Any]  # of the factors that are scales
     nodes: int  # of each run
@@ -46,28 +45,28 @@ class ScaleCost:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of all runs that are still to come; `missing` says of each None why."""
+    """The cost of all remaining runs; `missing` has a reason for each None."""
 
     runs: int
-    expected_s: float | None  # of all runs, one after another
+    expected_s: float | None  # of all runs in sequence
     core_hours: float | None
     core_hours_at_most: float | None
-    core_hours_used: float | None  # by runs that are over
+    core_hours_used: float | None  # by runs that have ended
     energy_j: float | None
-    end_s: float | None  # from now on, on the nodes that are idle now
-    end_all_s: float | None  # when all of its nodes are free
+    end_s: float | None  # from now, on the nodes that are idle now
+    end_all_s: float | None  # if all of its nodes are free
     idle_nodes: int | None
     known_nodes: int | None
-    earlier: Mapping[str, int]  # runs by how near the earlier runs are from which they are judged
-    scales: list[ScaleCost] = field(default_factory=list)  # none without factors that are scales
-    place: str | None = None  # where its first run may go: `partition main`
+    earlier: Mapping[str, int]  # number of runs, by their similarity to the earlier runs
+    scales: list[ScaleCost] = field(default_factory=list)  # empty without factors that are scales
+    place: str | None = None  # where its first run may execute: `partition main`
     node_cores: int | None = None  # of a node there
     most_nodes: int | None = None  # of a job there
     missing: dict[str, str] = field(default_factory=dict)
 
     @property
     def bound(self) -> float | None:
-        """The core-hours that count against max_core_hours: those used and those planned."""
+        """The core-hours that count against max_core_hours: used, and expected or at most."""
         to_come = self.core_hours if self.core_hours is not None else self.core_hours_at_most
         return None if to_come is None else to_come + (self.core_hours_used or 0.0)
 
@@ -81,7 +80,7 @@ def estimate_cost(
     node_watts: float | None = None,
     runs_here: bool = False,
 ) -> Cost:
-    """The cost of `runs`; `over`: those that have ended, with the seconds of their jobs."""
+    """Return the cost of `runs`. `over` are the ended runs, with the seconds of their jobs."""
     near: dict[str, int] = {}
     pieces = [
         estimate_run(study, run, earlier, place_of(run), node_watts, near, runs_here)
@@ -112,7 +111,8 @@ def estimate_cost(
 
 
 def costs_by_scale(study: Study, runs: Sequence[Run], pieces: Sequence[RunCost]) -> list[ScaleCost]:
-    """The cost of each combination of the levels that a study scales over, smallest scale first."""
+    """Return the cost of each combination of the levels that a study scales over, smallest scale
+    first."""
     names = scale_factors(study)
     found: dict[tuple[Any, ...], list[RunCost]] = {}
     for run, one in zip(runs, pieces, strict=True):
@@ -132,7 +132,8 @@ def costs_by_scale(study: Study, runs: Sequence[Run], pieces: Sequence[RunCost])
 
 
 def scale_factors(study: Study) -> tuple[str, ...]:
-    """Those of [study] scaling, else those that change a run's nodes, tasks or processors."""
+    """Return the factors of [study] scaling, else those that change a run's nodes, tasks or
+    processors."""
     if study.scaling is not None:
         return study.scaling.over
     return tuple(name for name in ALLOCATION if name in study.factors)
@@ -147,7 +148,7 @@ def estimate_run(
     near: dict[str, int],
     runs_here: bool,
 ) -> RunCost:
-    """Estimate a run by similar runs."""
+    """Estimate a run's cost by similar runs, and count their similarity in `near`."""
     seen, words = earlier.of(run.benchmark, run.parameters, run.condition)
     near[words] = near.get(words, 0) + 1
     expected_s = None if seen is None else estimate_job_s(study, mean(seen.elapsed_s))
@@ -164,14 +165,14 @@ def estimate_run(
 
 
 def estimate_job_s(study: Study, run_s: float) -> float:
-    """The duration of a job whose measured run takes `run_s`."""
+    """Return the duration (s) of a job whose measured run takes `run_s`."""
     return run_s * (1 + study.job.warm_up) + 2 * study.job.idle_s
 
 
 def estimate_energy_j(
     seen: MeasuredCost | None, expected_s: float | None, nodes: int, watts: float | None
 ) -> float | None:
-    """Energy as measured earlier, else the node's power for the time."""
+    """Return the mean energy (J) of earlier runs, else the nodes' power times the expected time."""
     if seen is not None and seen.energy_j:
         return mean(seen.energy_j)
     return None if watts is None or expected_s is None else watts * expected_s * nodes
@@ -180,18 +181,19 @@ def estimate_energy_j(
 def ended_run_cost(
     study: Study, run: Run, seconds: float | None, place: AvailableNodes, runs_here: bool
 ) -> RunCost:
-    """The cost of a run that has ended."""
+    """Return the cost of a run that has ended."""
     job = run.resolve_job(study.job)
     return RunCost(1 if runs_here else job.nodes, count_cores(job, place), seconds, seconds, None)
 
 
 def count_cores(job: Job, place: AvailableNodes) -> int | None:
-    """Of each node that a job has: all of them, or as many as its tasks have there."""
+    """Return a job's cores on each node: all if it is exclusive, else as many as its tasks have
+    there."""
     return place.cores if job.exclusive else job.cpus_per_node or 1
 
 
 def core_hours(one: RunCost, most: bool = False) -> float | None:
-    """Core-hours of a run."""
+    """Return the core-hours of a run, expected or at most."""
     seconds = one.most_s if most else one.expected_s
     return (
         None if seconds is None or one.cores is None else one.nodes * one.cores * seconds / S_PER_H
@@ -201,7 +203,8 @@ def core_hours(one: RunCost, most: bool = False) -> float | None:
 def estimate_end_s(
     pieces: Sequence[RunCost], nodes: int | None, at_once: int | None
 ) -> float | None:
-    """When the last run ends if they begin in their order, each as soon as its nodes are free."""
+    """Return when (s) the last run ends if runs start in their order, each when its nodes are
+    free."""
     if not pieces:
         return 0.0
     times = [(one.nodes, one.expected_s) for one in pieces]
@@ -248,7 +251,7 @@ def add_reasons(cost: Cost, pieces: Sequence[RunCost], earlier: EarlierRuns) -> 
 
 
 def check_core_hours(study: Study, cost: Cost) -> None:
-    """UsageError for more core-hours than the study allows, or where that cannot be told."""
+    """Raise UsageError if a study needs more core-hours than it allows, or if that is unknown."""
     limit = study.max_core_hours
     if limit is None:
         return

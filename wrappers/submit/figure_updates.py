@@ -1,8 +1,8 @@
-"""Figures of a study's own, mended or added after its runs: collect reads them from the kept output.
+"""Updates a plan with figures that were changed or added after its runs: collect reads them from
+kept output.
 
-A pattern is no part of what is executed, so it is none of a run's id. The plan has the figures, and
-`collect` brings them up to date from the study file.
-"""
+A pattern is not executed, so a run's id does not depend on it. The plan contains the figures, and
+`collect` updates them from the study file."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from steelyard.wrappers.study.planned_run import Run
 
 
 def update_plan(study_dir: Path, given: str | None) -> Iterator[str]:
-    """Update the plan with the figures that the study file has now."""
+    """Update the plan with the current figures of the study file; yield messages."""
     file, folder = find_study_file(study_dir, given), StudyDir(study_dir.absolute())
     if file is None or not folder.toml.is_file() or file.read_bytes() == folder.toml.read_bytes():
         return
@@ -38,7 +38,8 @@ def update_plan(study_dir: Path, given: str | None) -> Iterator[str]:
 
 
 def find_study_file(study_dir: Path, given: str | None) -> Path | None:
-    """The file that the study was submitted from: as named, or beside its folder."""
+    """Return the file that the study was submitted from: the given one, or the one next to its
+    folder."""
     file = Path(given) if given else study_dir
     if not file.is_file():
         of_study = study_dir.absolute().parent if is_session(study_dir) else study_dir
@@ -48,13 +49,14 @@ def find_study_file(study_dir: Path, given: str | None) -> Path | None:
 
 
 def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Iterator[str]:
-    """The runs of the plan with the figures of the same conditions in the study as it is now."""
+    """Write the plan's runs with the figures of their conditions in the current study; yield
+    messages."""
     said, runs = study_files.read_plan_as(folder.path, Run)
     new = {condition_id(run): run.parameters for run in plan.make_plan(now)}
     found = [replace(run, parameters=new.get(condition_id(run), run.parameters)) for run in runs]
     if remove_figures(now) != remove_figures(before):
         now, toml = before, before.toml
-        if not is_session(folder.path):  # a session stays what it was submitted as
+        if not is_session(folder.path):  # a session keeps the rest of its study file
             yield f"{folder.path} takes figures from the study file; `steelyard submit` takes the rest"
     else:
         toml = now.toml
@@ -65,12 +67,12 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
 
 
 def condition_id(run: Run) -> str:
-    """A run's id without its repeat."""
+    """Return a run's id without its repeat."""
     return run.run_id.rpartition("-")[0]
 
 
 def remove_figures(found: study.Study) -> dict[str, Any]:
-    """Remove from the study file what is read from output."""
+    """Return the study file's data without the figures that are read from output."""
     data = tomllib.loads(found.toml.decode("utf-8"))
     for table in data["benchmark"]:
         table.pop("figures", None)

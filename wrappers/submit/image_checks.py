@@ -1,4 +1,4 @@
-"""What the images of a study's launchers lack of what its benchmarks start."""
+"""Finds programs of a study's benchmarks that are missing from its launchers' images."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.submit.program_checks import OURS
 
-SYSTEM = ("bin", "sbin", "usr")  # the image's own (sy_launcher_is_system_folder of jobscripts/)
+SYSTEM = ("bin", "sbin", "usr")  # of the image itself (sy_launcher_is_system_folder of jobscripts/)
 
 
 def find_missing_programs(
     benchmarks: Mapping[str, Benchmark], runs: Sequence[Run]
 ) -> Iterator[str]:
-    """A sentence for each image here that lacks programs; each image is entered once."""
+    """Yield a sentence for each image on this machine that misses programs; each image is started
+    once."""
     of_images: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         of_images.setdefault((run.launcher.kind, run.launcher.name), []).append(run)
@@ -36,7 +37,7 @@ def find_missing_programs(
 
 
 def can_enter(launcher: Launcher) -> bool:
-    """Whether its image is here and this user may start it."""
+    """Return whether the launcher's image is here and this user may start it."""
     return (
         launcher_checks.refusal_reason(launcher, os.geteuid()) is None
         and launcher_checks.find_missing(launcher) is None
@@ -46,7 +47,8 @@ def can_enter(launcher: Launcher) -> bool:
 def list_required_programs(
     benchmarks: Mapping[str, Benchmark], runs: Sequence[Run]
 ) -> image_contents.RequiredPrograms:
-    """What is started inside: the benchmarks' programs, ours among them, and what parameters name."""
+    """Return what runs start inside: the benchmarks' programs, including ours, and programs in
+    parameters."""
     commands: dict[str, str] = {}
     paths: dict[Path, None] = {}
     for run in runs:
@@ -66,7 +68,8 @@ def list_required_programs(
 
 
 def list_own_programs(name: str, parameters: Mapping[str, object]) -> Iterator[Path]:
-    """A program of ours; of npb the kernel's, of a profiler the library that it preloads."""
+    """Yield the paths of one of our programs: itself, for npb the kernel's, for a profiler its
+    preloaded library."""
     path = programs.find_program(name)
     if path is not None:
         short = name.removeprefix(OURS)
@@ -76,7 +79,7 @@ def list_own_programs(name: str, parameters: Mapping[str, object]) -> Iterator[P
 
 
 def list_user_programs(parameters: Mapping[str, object]) -> Iterator[Path]:
-    """Programs of the user: paths of a command line, or a folder of them."""
+    """Yield the user's programs: absolute paths in a command line, or a folder of programs."""
     for key, value in parameters.items():
         if not isinstance(value, str) or "/" not in value:
             continue

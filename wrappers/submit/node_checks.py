@@ -1,5 +1,5 @@
-"""Checks before submission: can the nodes of a study's runs apply its network conditions, and do they run
-the kernels of its factor kernel_release?"""
+"""Checks before submission that the nodes of a study's runs can apply its network conditions, and
+run the kernels of its factor kernel_release."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ VIRTUAL = "virtual"
 
 
 def check_network_support(batches: Sequence[Batch], scheduler: Scheduler) -> str | None:
-    """Network conditions that this kernel cannot have, and runs that may go to any node: that says
-    little of the nodes, but on a mixed cluster some of them are like this machine."""
+    """Return a warning if this kernel misses a network condition and runs may use any node: on a
+    mixed cluster some nodes are like this machine. Else None."""
     anywhere = [batch for batch in batches if not scheduler.selects_nodes(batch)]
     wanted = {one.network for batch in anywhere for one in batch.conditions.values() if one.shapes}
     lacking = next(filter(None, map(check_local_network, sorted(wanted))), None)
@@ -41,7 +41,7 @@ def check_network_support(batches: Sequence[Batch], scheduler: Scheduler) -> str
 
 
 def check_sites(batches: Sequence[Batch]) -> str | None:
-    """A file of sites that this machine lacks; whether the nodes have it, who knows."""
+    """Return a warning if this machine misses a sites file, which the nodes may have; else None."""
     wanted = {one.network for batch in batches for one in batch.conditions.values() if one.shapes}
     for name in sorted(filter(None, map(netem.sites_name, wanted))):
         file = sites.FOLDER / f"{name}.sites"
@@ -54,7 +54,7 @@ def check_sites(batches: Sequence[Batch]) -> str | None:
 
 
 def check_local_network(network: str) -> str | None:
-    """What this kernel lacks for a specification, in a sentence; None if nothing."""
+    """Return a sentence on what this kernel misses for a specification; None if nothing."""
     for module in kernel_support.list_required_modules(netem.parse_specification(network).spec):
         found = kernel_support.try_module(module)
         if found.there is False:
@@ -63,7 +63,7 @@ def check_local_network(network: str) -> str | None:
 
 
 def format_names(names: Sequence[str]) -> str:
-    """The first few names."""
+    """Return the first few names as text."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
@@ -73,7 +73,7 @@ NOT_TOLD = "not told"
 def group_by_release(
     study: Study, batches: Sequence[Batch], scheduler: Scheduler
 ) -> dict[str, list[str]]:
-    """The nodes that the study may have, by what they run; nothing without the factor."""
+    """Return the nodes that the study may use, by kernel release; empty without the factor."""
     if KERNEL_RELEASE not in study.factors:
         return {}
     nodes: dict[str, Node] = {}
@@ -89,7 +89,7 @@ def group_by_release(
 
 
 def check_level(study: Study, run: Run, place: AvailableNodes) -> Iterator[tuple[str, bool]]:
-    """What is wrong with the nodes of the run's level, in words, and whether it is sure."""
+    """Yield faults of the nodes for the run's level, each with whether it is certain."""
     level = run.condition.get(KERNEL_RELEASE)
     told = [node for node in place.nodes if node.kernel is not None]
     others = [node for node in told if not is_release_of(level, node.kernel)]
@@ -111,7 +111,7 @@ def check_level(study: Study, run: Run, place: AvailableNodes) -> Iterator[tuple
 def check_local_levels(
     study: Study, runs: Iterable[Run], place: AvailableNodes
 ) -> Iterator[tuple[str, bool]]:
-    """On a machine that is all there is: each level once."""
+    """Check each level once on the only machine of a local scheduler."""
     levels = {str(run.condition.get(KERNEL_RELEASE)): run for run in runs}
     for run in levels.values():
         yield from check_level(study, run, place)

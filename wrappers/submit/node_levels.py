@@ -1,4 +1,5 @@
-"""The levels of `node = "each"`: the nodes that the scheduler has up when the study is first submitted."""
+"""The levels of `node = "each"`: the nodes that the scheduler has up at the study's first
+submission."""
 
 from __future__ import annotations
 
@@ -23,8 +24,8 @@ from steelyard.wrappers.submit.node_checks import format_names
 def draw_nodes(
     study: Study, folder: StudyDir, scheduler: Scheduler, command: str = "submit"
 ) -> Study:
-    """The study with its nodes as levels; those of its plan stay, and what is new beside them is
-    printed. MissingError where no node is up."""
+    """Return the study with its nodes as levels. Nodes of its plan stay, and new ones are printed.
+    Raises MissingError if no node is up."""
     drawn = study.drawn.get(NODE)
     if drawn is None:
         return study
@@ -47,7 +48,8 @@ def draw_nodes(
 
 
 def find_available_nodes(study: Study, folder: StudyDir, scheduler: Scheduler) -> AvailableNodes:
-    """Where the study's runs may go: the factor itself chooses none of these nodes."""
+    """Return the nodes that the study's runs may use; the factor `node` itself does not restrict
+    them."""
     first = plan.make_plan(replace(study, repeat=1))[:1]
     return scheduler.available_nodes(make_batch(study, folder, first, 0, scheduler))
 

@@ -1,7 +1,6 @@
-"""What is asked of the scheduler before anything is handed in: would it take these jobs?
+"""Checks before submission whether the scheduler would accept the jobs of a study.
 
-`submit` refuses what is sure to fail, `submit --dry-run` and `check` say all of it.
-"""
+`submit` rejects what is certain to fail; `submit --dry-run` and `check` report every problem."""
 
 from __future__ import annotations
 
@@ -23,14 +22,14 @@ from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import node_checks
 
-MOST_ASKED = 40  # kinds of jobs that sbatch is asked about, some 20 ms each
+MOST_ASKED = 40  # most kinds of jobs tested with sbatch, some 20 ms each
 NODE_TYPE = PLACED[0]
-CONDITIONS = ("--netem", "--cache")  # options that choose no nodes
+CONDITIONS = ("--netem", "--cache")  # options that do not select nodes
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What stands against a study here; one that is not `sure` may pass by itself."""
+    """A problem of a study here; one that is not `sure` may resolve itself."""
 
     text: str
     sure: bool
@@ -39,7 +38,7 @@ class Problem:
 def find_problems(
     study: Study, runs: Sequence[Run], batches: Sequence[Batch], scheduler: Scheduler
 ) -> list[Problem]:
-    """Everything that prevents these batches from running, each problem once."""
+    """Return everything that prevents these batches from running, each problem once."""
     if scheduler.runs_here:
         return [
             *check_local_node_types(runs),
@@ -64,7 +63,8 @@ def find_problems(
 
 
 def check_local_node_types(runs: Sequence[Run]) -> Iterator[Problem]:
-    """One machine is of one type: its levels would be told as different and are not."""
+    """Yield a problem if one machine has several levels of node_type, which then differ in name
+    only."""
     levels = sorted({str(run.condition[NODE_TYPE]) for run in runs if NODE_TYPE in run.condition})
     if len(levels) > 1:
         yield Problem(
@@ -75,12 +75,13 @@ def check_local_node_types(runs: Sequence[Run]) -> Iterator[Problem]:
 
 
 def list_node_levels(runs: Sequence[Run]) -> list[str]:
-    """The levels of the factor `node`."""
+    """Return the levels of the factor `node`."""
     return list(dict.fromkeys(str(run.condition[NODE]) for run in runs if NODE in run.condition))
 
 
 def check_local_nodes(study: Study, runs: Sequence[Run]) -> Iterator[Problem]:
-    """Without a scheduler only this machine can be a level of the factor `node`."""
+    """Yield a problem for levels of the factor `node` other than this machine, the only local
+    one."""
     here = os.uname().nodename
     others = [name for name in list_node_levels(runs) if name not in (here, here.partition(".")[0])]
     if others:
@@ -94,11 +95,12 @@ def check_local_nodes(study: Study, runs: Sequence[Run]) -> Iterator[Problem]:
 def find_unknown_nodes(
     study: Study, runs: Sequence[Run], batch: Batch, scheduler: Scheduler
 ) -> Iterator[Problem]:
-    """Levels of the factor node that the scheduler does not have, or that cannot run anything now."""
+    """Yield a problem for each level of the factor node that the scheduler does not have or that is
+    down."""
     wanted = list_node_levels(runs)
     try:
         place = scheduler.available_nodes(batch) if wanted else AvailableNodes("the cluster", ())
-    except MissingError:  # of_batch says so
+    except MissingError:  # check_batch reports it
         return
     known = {node.name: node for node in place.nodes}
     for name in wanted if known else ():
@@ -116,12 +118,12 @@ def find_unknown_nodes(
 
 
 def short_name(node: str) -> str:
-    """A host without its domain: PBS may take either name of it, in any case."""
+    """Return a host's name without its domain, in lower case: PBS accepts all these forms."""
     return node.partition(".")[0].lower()
 
 
 def describe_unchecked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
-    """How many kinds of jobs were not checked with the scheduler."""
+    """Yield a problem with the number of kinds of jobs that were not tested with the scheduler."""
     if count > MOST_ASKED:
         yield Problem(
             f"{scheduler.name} was asked about {MOST_ASKED} of the study's {count} kinds of jobs "
@@ -131,7 +133,7 @@ def describe_unchecked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
 
 
 def report_problems(problems: Sequence[Problem], say: Callable[[str], None]) -> None:
-    """Raise MissingError for the first certain problem; pass all others to `say`."""
+    """Pass uncertain problems to `say`. Raises MissingError for the first certain one."""
     for problem in problems:
         if not problem.sure:
             say(f"warning: {problem.text}")
@@ -142,7 +144,7 @@ def report_problems(problems: Sequence[Problem], say: Callable[[str], None]) -> 
 
 
 def distinct_batches(batches: Sequence[Batch]) -> list[Batch]:
-    """One batch for each set of options; batches for different nodes come first."""
+    """Return one batch for each set of options; batches for different nodes come first."""
     by_place: dict[tuple[object, ...], Batch] = {}
     every: dict[tuple[object, ...], Batch] = {}
     for batch in batches:
@@ -155,7 +157,8 @@ def distinct_batches(batches: Sequence[Batch]) -> list[Batch]:
 
 
 def check_batch(study: Study, run: Run, batch: Batch, scheduler: Scheduler) -> Iterator[Problem]:
-    """What is wrong with one kind of jobs: by what is known of the nodes, else as sbatch says it."""
+    """Yield the problems of one kind of jobs: from the known nodes, else from the scheduler's own
+    check."""
     try:
         place = scheduler.available_nodes(batch)
     except MissingError as error:
@@ -206,7 +209,7 @@ def check_nodes(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> 
 
 
 def explain_missing_feature(study: Study, run: Run, place: AvailableNodes) -> str:
-    """Name the level or key that requests a feature which no node has."""
+    """Return a message that names the level or key whose requested feature no node has."""
     there = ", ".join(sorted(place.known_features)) or "none"
     words = f"no node of {place.name} has the feature '{place.missing_feature}' (there: {there})"
     placed = [name for name in PLACED if name in run.condition]
@@ -223,7 +226,7 @@ def format_key(level: object) -> str:
 
 
 def size_key(study: Study, run: Run, batch: Batch) -> str:
-    """The key that determines a run's number of nodes."""
+    """Return the key that determines a run's number of nodes, for messages."""
     placed = [f"{name} {shown(run.condition[name])}" for name in PLACED if name in run.condition]
     kind = f" with {' and '.join(placed)}" if placed else ""
     if run.clients > 1:
@@ -234,14 +237,14 @@ def size_key(study: Study, run: Run, batch: Batch) -> str:
 
 
 def list_levels(study: Study, run: Run) -> str:
-    """The levels with a meaning, which options of the scheduler come from."""
+    """Return text with the run's levels that become options of the scheduler."""
     names = ("clients", *ALLOCATION, NODE, *PLACED, "network", "cache")
     found = [f"{name} {shown(run.condition[name])}" for name in names if name in run.condition]
     return f"{study.file}: runs with {', '.join(found)}" if found else f"{study.file}: its jobs"
 
 
 def query_rejection(batch: Batch, scheduler: Scheduler) -> str | None:
-    """The scheduler's own reason to reject this kind of jobs."""
+    """Return the scheduler's own reason to reject this kind of jobs, or None."""
     try:
         text = scheduler.render_script(batch, None)
     except ConditionError as error:
@@ -251,5 +254,5 @@ def query_rejection(batch: Batch, scheduler: Scheduler) -> str | None:
         script.write_text(text, encoding="utf-8")
         try:
             return scheduler.rejection_reason(script, batch)
-        except MissingError:  # it is lost just now: submit will say so
+        except MissingError:  # the scheduler is lost: submit reports it
             return None

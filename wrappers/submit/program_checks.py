@@ -1,7 +1,6 @@
-"""Checks before submission: the programs that a study's benchmarks and commands start.
+"""Checks before submission for the programs that a study's benchmarks and commands start.
 
-Runs begin in an empty folder, so a program's name is an absolute path or is found in PATH.
-"""
+Runs start in an empty folder, so a program's name is an absolute path or is found in PATH."""
 
 from __future__ import annotations
 
@@ -26,7 +25,8 @@ TIMER = "steelyard-time"
 
 
 def find_missing_programs(study: Study, runs: Sequence[Run]) -> list[str]:
-    """One phrase for each missing program or module: its name, why it is needed, and what to do."""
+    """Return a phrase for each missing program or module: its name, why it is needed, and what to
+    do."""
     benchmarks = study.benchmarks()
     return find_missing_requirements([(benchmarks[run.benchmark], run.parameters) for run in runs])
 
@@ -34,7 +34,7 @@ def find_missing_programs(study: Study, runs: Sequence[Run]) -> list[str]:
 def find_missing_requirements(
     chosen: Sequence[tuple[Benchmark, Mapping[str, object]]],
 ) -> list[str]:
-    """The same for benchmarks with all their parameters."""
+    """Return the same for benchmarks with all their parameters."""
     programs: dict[str, Program] = {}
     modules: dict[str, Module] = {}
     for benchmark, values in chosen:
@@ -55,20 +55,21 @@ def find_missing_requirements(
 
 
 def suggest_package(program: Program) -> str:
-    """What to do about a missing program."""
+    """Return how to get a missing program."""
     if program.debian:
         return f"apt install {program.debian}"
     return base_programs.remedy(program.name) if program.name.startswith(OURS) else "put it on PATH"
 
 
 def make_environment(study: Study) -> dict[str, str]:
-    """What run.sh is told beside its parameters: where our programs are, and [job]'s wishes."""
+    """Return the variables of run.sh besides its parameters: the paths of our programs and [job]'s
+    options."""
     return program_variables(list(study.benchmarks().values())) | study.job.quality_variables()
 
 
 def program_variables(benchmarks: Sequence[Benchmark]) -> dict[str, str]:
-    """Where the programs of ours are which these benchmarks need, steelyard-time, which measures
-    what they start (lib/usage.sh), and Python for their clients."""
+    """Return the paths of our programs that these benchmarks need, of steelyard-time, which
+    measures what they start (lib/usage.sh), and of Python for their clients."""
     names = {program.name for benchmark in benchmarks for program in benchmark.needs} | {TIMER}
     paths = {
         name: base_programs.find_program(name) for name in sorted(names) if name.startswith(OURS)
@@ -87,7 +88,7 @@ BASH_ONLY = frozenset(
 
 
 def check_commands(study: Study, runs: Sequence[Run], runs_here: bool) -> Iterator[Problem]:
-    """Problems with the first word of each command, each problem once."""
+    """Yield the problems with the first word of each command, each problem once."""
     found: dict[str, Problem] = {}
     commands = {
         benchmark.name: [
@@ -108,12 +109,12 @@ def check_commands(study: Study, runs: Sequence[Run], runs_here: bool) -> Iterat
 
 
 def has_own_path(run: Run) -> bool:
-    """Whether the study sets PATH for its command."""
+    """Return whether the study sets PATH for its command."""
     return "PATH" in json.loads(run.parameters.get("env") or "{}")
 
 
 def check_command(command: str, has_path: bool, runs_here: bool) -> Problem | None:
-    """None if the program is here, or cannot be derived from the line."""
+    """Return None if the program is here, or cannot be derived from the line; else the problem."""
     program = find_first_program(command)
     if program is None:
         return None
@@ -137,7 +138,7 @@ def check_command(command: str, has_path: bool, runs_here: bool) -> Problem | No
 
 
 def find_first_program(command: str) -> str | None:
-    """The word by which a shell starts a program; None where that takes a shell to tell."""
+    """Return the word by which a shell starts a program; None if only a shell can determine it."""
     try:
         words = shlex.split(command, comments=True)
     except ValueError:

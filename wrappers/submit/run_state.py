@@ -1,4 +1,4 @@
-"""Where a run of a study stands."""
+"""The state of a run of a study."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.wrappers.study.planned_run import Run
 
 @dataclass(frozen=True)
 class RunState:
-    """Where a run stands; `state` in the words of docs/formats.md part 8."""
+    """The state of a run; `state` is a state of docs/formats.md part 8."""
 
     run: Run
     state: str
@@ -20,4 +20,4 @@ class RunState:
     end_unix_s: float | None = None
     elapsed_s: float | None = None
     folder: RunFolder | None = field(default=None, repr=False, compare=False)
-    is_stuck: bool = False  # it waits for what does not come by itself
+    is_stuck: bool = False  # it waits for something that only a person can change

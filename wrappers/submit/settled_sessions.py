@@ -1,10 +1,9 @@
-"""Sessions of which nothing more is to come: `steelyard collect` of all sessions passes them over.
+"""Complete sessions, which `steelyard collect` of all sessions skips.
 
-After a collect that found all runs over and nothing missing (or a week after the last submission) the
-file .settled in the session's folder has the identity of its plan, submissions and database, a digest
-of the figures of the study file, and of this Steelyard. As long as all of that is what it was, the
-session needs no other look. To collect it all the same, name it: NAME@SESSION.
-"""
+A session is complete after a collect that found all runs ended and nothing missing (or a week after
+the last submission). Then .settled in its folder has the identity of its plan, submissions and
+database, a digest of the figures of the study file, and one of this Steelyard. While all of these
+are unchanged, the session is skipped. To collect it anyway, name it: NAME@SESSION."""
 
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ FILE = ".settled"
 FILES = (study_files.PLAN_FILE, study_files.SUBMISSIONS_FILE, database.FILE_NAME)
 OPEN = ("planned", *status.RUNNING, *status.WAITING)
 PATIENCE_S = 7 * 86400.0  # for records and accounting that come late
-# Gaps that a later collect does not close: they are about the runs' own results.
+# Gaps that a later collect does not close: they concern the runs' own results.
 LASTING = frozenset(("result", "output", "figure", "clock", "record_version"))
 
 
 class SettledSessions:
-    """Which sessions of a study are settled, for one command."""
+    """Whether the sessions of a study are complete, for one command."""
 
     def __init__(self, sessions: Iterable[Session]) -> None:
         self.sessions = list(sessions)
@@ -42,21 +41,22 @@ class SettledSessions:
         self._figures = figures_digest(figure_updates.find_study_file(first, None))
 
     def list_unsettled(self) -> list[Session]:
-        """Sessions that need a collect, by number."""
+        """Return the sessions that need a collect, by number."""
         return [one for one in self.sessions if not self.is_settled(one.folder)]
 
     def is_settled(self, folder: Path) -> bool:
-        """Whether nothing has changed since the session was complete."""
+        """Return whether nothing has changed since the session was complete."""
         try:
             return bool(json.loads(read_regular(folder / FILE, NOTE_BYTES)) == self._state(folder))
         except (OSError, ValueError):
             return False
 
     def record(self, folder: Path, states: Collection[str], gaps: Collection[str]) -> None:
-        """Record the states of runs and the kinds of gaps after a collect."""
+        """Mark the session complete if the states of its runs and the kinds of gaps after a collect
+        allow it."""
         if not is_over(folder, states, gaps):
             return
-        with contextlib.suppress(OSError):  # not ours to write: it is collected again
+        with contextlib.suppress(OSError):  # not writable: it is collected again
             ledger.write_whole(folder / FILE, json.dumps(self._state(folder)), durable=False)
 
     def _state(self, folder: Path) -> dict[str, object]:
@@ -70,7 +70,7 @@ class SettledSessions:
 
 
 def is_over(folder: Path, states: Collection[str], gaps: Collection[str]) -> bool:
-    """Whether no run is open, and what is missing has had its time to come."""
+    """Return whether no run is open, and missing data is lasting or overdue."""
     if any(state in OPEN for state in states):
         return False
     if LASTING.issuperset(gaps):
@@ -79,7 +79,8 @@ def is_over(folder: Path, states: Collection[str], gaps: Collection[str]) -> boo
 
 
 def figures_digest(file: Path | None) -> str | None:
-    """Of the figures that a study file describes: `collect` reads them from kept output."""
+    """Return a digest of the figures in a study file, which `collect` reads from kept output; None
+    without one."""
     if file is None:
         return None
     try:
@@ -91,7 +92,7 @@ def figures_digest(file: Path | None) -> str | None:
 
 
 def list_waiting_sessions(sessions: Iterable[Session]) -> list[Session]:
-    """Sessions whose files show runs that may wait or run."""
+    """Return the sessions whose files have runs that may wait or run."""
     busy = (*status.RUNNING, *status.WAITING)
     return [
         one

@@ -1,10 +1,9 @@
-"""How runs ended, as an earlier look found it: believed as long as their files are as they were.
+"""A cache of how runs ended, valid while their files are unchanged.
 
-Reading every result.json is most of what `status` takes. So a look that reads many of runs that are
-over leaves what they say in a file beside the study, with the identity of all that it comes from: the
-run's folder, which changes with every attempt that comes or goes, and each attempt's result.json. A
-later look opens these, and reads no further where they are what they were.
-"""
+Reading every result.json is most of the time of `status`. So a call that reads many ended runs
+writes their results to a file in the study's folder, with the identity of their sources: the run's
+folder, which changes with every attempt added or removed, and each attempt's result.json. A later
+call compares these identities, and reads no result that is unchanged."""
 
 from __future__ import annotations
 
@@ -26,18 +25,18 @@ from steelyard.jobscripts import userfiles
 from steelyard.wrappers.schedulers import ledger
 
 FILE = ".status"
-FEWEST = 100  # that are new: fewer are read as fast as the file is written
-STALE_S = 60.0  # whoever has written half a file for so long is gone
-# Of the last attempt's result.json: what a status needs.
+FEWEST = 100  # of new runs: reading fewer is as fast as writing the file
+STALE_S = 60.0  # an unfinished file that is older has no writer
+# Fields of the last attempt's result.json that a status needs.
 KEPT = ("state", "reason", "job_id", "start_unix_s", "end_unix_s", "elapsed_s")
 
-# Of a run: its attempts' names, the last one's place among them, what that left of KEPT.
+# A run's attempts, the index of the last one among them, and its fields KEPT.
 Ended = tuple[list[str], int, dict[str, Any]]
-Known = tuple[Ended, list[Identity]]  # of the run's folder and the attempts' results
+Known = tuple[Ended, list[Identity]]  # identities of the run's folder and the attempts' results
 
 
 class StateCache:
-    """The last attempts of runs, for one look at a study."""
+    """The last attempts of runs, for one status of a study."""
 
     def __init__(self, study_dir: Path) -> None:
         self._study_dir = study_dir
@@ -59,13 +58,14 @@ class StateCache:
         trace: TracebackType | None,
     ) -> None:
         if error is None and len(self._new) >= FEWEST:
-            with contextlib.suppress(OSError):  # read-only, full, being written: do without
+            with contextlib.suppress(OSError):  # not writable, full or busy: no cache
                 self._write()
         if self._runs_fd >= 0:
             os.close(self._runs_fd)
 
     def last_attempt(self, run_id: str) -> RunFolder | None:
-        """As study_files.find_last_attempt() finds it; its `result` may have KEPT names only."""
+        """Return what study_files.find_last_attempt() returns; its `result` may have only the names
+        in KEPT."""
         if run_id in self._known:
             (attempts, place, result), before = self._known[run_id]
             if self._identities(run_id, attempts) == before:
@@ -75,7 +75,7 @@ class StateCache:
         entries = study_files.list_run_entries(self._study_dir, run_id)
         folders = [study_files.read_run_folder(run_id, e.path) for e in entries if e.is_dir()]
         last = study_files.find_last_attempt(folders)
-        # A link tells nothing of what it leads to.
+        # The identity of a link does not show changes of its target.
         if last is not None and is_over(folders, last) and not any(e.is_symlink() for e in entries):
             attempts = [folder.attempt for folder in folders]
             result = {name: (last.result or {}).get(name) for name in KEPT}
@@ -83,7 +83,8 @@ class StateCache:
         return last
 
     def _identities(self, run_id: str, attempts: Sequence[str]) -> list[Identity] | None:
-        """Of the run's folder and of its attempts' results; None where one cannot be opened."""
+        """Return the identities of a run's folder and its attempts' results; None if one cannot be
+        opened."""
         results = (f"{run_id}/{attempt}/{RESULT_FILE}" for attempt in attempts)
         try:
             return [read_identity(path, self._runs_fd) for path in (run_id, *results)]
@@ -91,11 +92,11 @@ class StateCache:
             return None
 
     def _write(self) -> None:
-        """All that holds, in place of the file that is there, whole or not at all."""
+        """Replace the cache's file atomically by one with all valid runs."""
         part = self._study_dir / f"{FILE}.part"
         fd = create_file(part)
         try:
-            # By the clock of the disk, which gave the files their times.
+            # The file system's clock set the times of the files.
             begun_ns = os.fstat(fd).st_mtime_ns - (time.monotonic_ns() - self._begun_ns)
             if self._restore_unchanged(begun_ns - file_changes.RACE_NS) >= FEWEST:
                 ledger.write_all(fd, encode_states(self._known))
@@ -109,7 +110,7 @@ class StateCache:
             os.close(fd)
 
     def _restore_unchanged(self, since_ns: int) -> int:
-        """Restore the runs that have not changed since then; returns their number."""
+        """Add the new runs that have not changed since then; return their number."""
         count = 0
         for run_id, ended in self._new.items():
             found = self._identities(run_id, ended[0])
@@ -120,12 +121,13 @@ class StateCache:
 
 
 def is_over(folders: Sequence[RunFolder], last: RunFolder) -> bool:
-    """Whether the last attempt came to its end, and every one left a result that can be used."""
+    """Return whether the last attempt has ended, and every attempt has a usable result."""
     return last.text("state") in RESULT_STATES and all(one.result is not None for one in folders)
 
 
 def create_file(part: Path) -> int:
-    """The file to write into; OSError: it is not ours to write, or another look writes it now."""
+    """Create the file to write to. Raises OSError if the folder is not ours, or another call
+    writes."""
     if part.parent.stat().st_uid != os.geteuid():
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(part))
     with contextlib.suppress(FileNotFoundError):
@@ -135,7 +137,7 @@ def create_file(part: Path) -> int:
 
 
 def encode_states(known: Mapping[str, Known]) -> bytes:
-    """The file: a digest of what follows, and that as JSON."""
+    """Return the file's content: a digest, and the JSON that it covers."""
     body = json.dumps(
         {"reader": file_changes.digest_program(), "runs": known}, separators=(",", ":")
     ).encode()
@@ -143,8 +145,8 @@ def encode_states(known: Mapping[str, Known]) -> bytes:
 
 
 def read_cache(study_dir: Path) -> dict[str, Known]:
-    """What the file holds; nothing where it is damaged, or not of the study's owner or of just this
-    Steelyard."""
+    """Return the cached runs; {} if the file is damaged, or of another owner or Steelyard
+    version."""
     path = study_dir / FILE
     try:
         if path.lstat().st_uid != study_dir.stat().st_uid:

@@ -1,4 +1,4 @@
-"""The difference that a study can detect with its repeats, from the spread of earlier runs."""
+"""The difference that a study can detect with its repeats, given the spread of earlier runs."""
 
 from __future__ import annotations
 
@@ -16,32 +16,34 @@ from steelyard.analysis.summary.earlier_runs import EarlierRuns, Spread
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 
-REQUESTED = (0.01, 0.02, 0.05, 0.1)  # differences for which the repeats are told
-GUESSES = (0.01, 0.05, 0.2)  # spreads, where no earlier run tells one
+REQUESTED = (0.01, 0.02, 0.05, 0.1)  # differences for which the necessary repeats are reported
+GUESSES = (0.01, 0.05, 0.2)  # assumed spreads if no earlier run has one
 ANY = "any benchmark"
 
 
 @dataclass(frozen=True)
 class DetectableDifference:
-    """Of one main figure: what is seen in four studies of five, and the repeats that others need."""
+    """The difference of one main figure that is detected in four studies of five, and the repeats
+    that smaller ones need."""
 
     variant: str
-    figure: str | None  # None: a guess
+    figure: str | None  # None: an assumed spread
     spread: float  # standard deviation inside a condition as a share of the mean
-    runs: int  # earlier ones from which it is known; 0: it is a guess
-    near: str | None  # how much these have in common with the study's
+    runs: int  # number of earlier runs; 0: the spread is assumed
+    near: str | None  # how similar these are to the study's
     seen: float | None  # share of the mean; None: too few repeats for a test
     repeats_for: dict[str, int | None]
 
 
 def count_comparisons(study: Study, runs: Sequence[Run], earlier: EarlierRuns) -> int:
-    """How many tests the report corrects for: of each main figure of each condition."""
+    """Return the number of tests that the report corrects for: one per main figure and
+    condition."""
     compared = {(run.variant, run.condition_label): run for run in runs if not run.is_baseline}
     return sum(len(list_main_figures(study, run, earlier)) for run in compared.values())
 
 
 def list_main_figures(study: Study, run: Run, earlier: EarlierRuns) -> list[str]:
-    """Those that earlier runs had, else all that the benchmark may have."""
+    """Return the figures that earlier runs had, else all that the benchmark may have."""
     seen, _ = earlier.of(run.benchmark, run.parameters, run.condition)
     if seen is not None and seen.figures:
         return list(seen.figures)
@@ -50,8 +52,8 @@ def list_main_figures(study: Study, run: Run, earlier: EarlierRuns) -> list[str]
 
 
 def significance_level(study: Study, runs: Sequence[Run], earlier: EarlierRuns) -> float:
-    """The chance of an error that a test is allowed: shared by all comparisons, as Holm's first
-    step does it."""
+    """Return the significance level of a test: all comparisons share the error probability, as in
+    Holm's first step."""
     confidence = CONFIDENCE if study.stop is None else STOPPING_CONFIDENCE
     return (1 - confidence) / max(1, count_comparisons(study, runs, earlier))
 
@@ -59,7 +61,8 @@ def significance_level(study: Study, runs: Sequence[Run], earlier: EarlierRuns) 
 def find_detectable_differences(
     study: Study, runs: Sequence[Run], earlier: EarlierRuns
 ) -> list[DetectableDifference]:
-    """For each main figure of each variant; guesses where nothing is known of any."""
+    """Return the difference for each main figure of each variant; with assumed spreads if none is
+    known."""
     level = significance_level(study, runs, earlier)
     first = {run.variant: run for run in sorted(runs, key=lambda run: run.is_baseline)}
     found = []
@@ -80,9 +83,9 @@ def find_detectable_differences(
 def find_detectable_difference(
     study: Study, variant: str, figure: str | None, spread: Spread, near: str | None, level: float
 ) -> DetectableDifference:
-    """By the power of the test that the report uses."""
+    """Return the difference by the power of the report's test."""
     found = least_detectable_difference(study.repeat, level, study.blocks)
-    # A block for each repeat stays one where there are more repeats.
+    # A study with one repeat per block gets one block per added repeat.
     blocks = MOST_REPEATS if study.blocks == study.repeat else study.blocks
     repeats = {
         f"{share:.0%}": repeats_to_detect(share / spread.share, level, blocks)

@@ -1,4 +1,4 @@
-"""How far a study is: the state of every run, from its result.json files and its scheduler."""
+"""The progress of a study: the state of every run, from its result.json files and its scheduler."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from steelyard.wrappers.submit.run_state import RunState
 from steelyard.wrappers.submit.state_cache import StateCache
 from steelyard.wrappers.submit.time_left import runs_per_hour, time_left_s
 
-if TYPE_CHECKING:  # the schedulers' modules take as long as all else; they are often not needed
+if TYPE_CHECKING:  # the schedulers' modules take as long as all others, and are often not needed
     from steelyard.wrappers.schedulers.base import Task
 
 RUNNING = ("running",)
@@ -40,8 +40,8 @@ LOST = "the scheduler no longer knows the job, and it left no result"
 
 @dataclass(frozen=True)
 class Failure:
-    """A run that failed or was cancelled, and why; `folder` of its last attempt, `end_unix_s` of
-    that."""
+    """A run that failed or was cancelled, with the reason; `folder` and `end_unix_s` are those of
+    its last attempt."""
 
     run_id: str
     variant: str
@@ -69,7 +69,7 @@ class Counts:
 
 @dataclass(frozen=True)
 class Progress:
-    """A study at one moment; `planned` runs are neither done nor handed to a scheduler."""
+    """A study at one moment; `planned` runs are neither done nor submitted."""
 
     study: str
     study_dir: str
@@ -81,13 +81,13 @@ class Progress:
     failed: int
     planned: int
     time_left_s: float | None
-    note: str | None  # what could not be asked
+    note: str | None  # which scheduler did not answer
     waiting_reasons: dict[str, int] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
-    cancelled: int = 0  # in none of the others
+    cancelled: int = 0  # not in any other count
     stuck: dict[str, int] = field(
         default_factory=dict
-    )  # of `waiting`: why they never run, how many
+    )  # part of `waiting`: reason and number of runs that never start
     runs_per_hour: float | None = None
     conditions: list[Counts] = field(default_factory=list)
 
@@ -98,16 +98,16 @@ class Progress:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing runs and nothing waits that can run."""
+        """Whether no run is active, except waiting runs that never start."""
         return self.running == 0 and self.waiting <= sum(self.stuck.values())
 
 
 def read_progress(study_dir: Path, strict: bool = False) -> Progress:
-    """As the files and the schedulers are now: how runs ended is read once (state_cache.py).
+    """Return the current progress by files and schedulers; ends of runs are cached
+    (state_cache.py).
 
-    A scheduler that does not answer is noted, and the files alone are counted; `strict`: it is a
-    MissingError.
-    """
+    If a scheduler does not answer, only the files count and `note` says so. With `strict`, raise
+    MissingError instead."""
     study = StudyDir(study_dir.absolute())
     said, runs = read_plan_as(study.path, Run)
     note = None
@@ -152,12 +152,12 @@ def count_states(
 
 
 def count_reasons(waiting: Sequence[RunState]) -> dict[str, int]:
-    """The scheduler's reasons for waiting, with their counts."""
+    """Return the scheduler's reasons for waiting, with their counts."""
     return dict(Counter(entry.reason for entry in waiting if entry.reason))
 
 
 def count_by_condition(states: Sequence[RunState]) -> list[Counts]:
-    """Counts by condition, in the order of the plan."""
+    """Return the counts of each condition, ordered by variant and label."""
     groups: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for entry in states:
         groups[entry.run.variant, entry.run.condition_label][entry.state] += 1
@@ -169,7 +169,8 @@ def count_by_condition(states: Sequence[RunState]) -> list[Counts]:
 
 
 def read_file_states(study: StudyDir) -> list[RunState]:
-    """States without a scheduler's word: what began may run, what was submitted may wait."""
+    """Return the states by files alone: started runs count as running, submitted ones as
+    waiting."""
     submitted = {run_id for entry in ledger.read_submissions(study) for run_id in entry.run_ids}
     states = []
     for run in read_plan_as(study.path, Run)[1]:
@@ -183,12 +184,12 @@ def read_file_states(study: StudyDir) -> list[RunState]:
 
 
 def count_in_states(found: Mapping[str, int], words: Sequence[str]) -> int:
-    """How many runs are in one of these states."""
+    """Return how many runs are in one of these states."""
     return sum(found.get(word, 0) for word in words)
 
 
 def describe_failure(entry: RunState) -> Failure:
-    """The details of a failed run."""
+    """Return the details of a failed run."""
     run, folder = entry.run, entry.folder
     return Failure(
         run.run_id, run.variant, run.condition_label, entry.state, entry.reason,
@@ -197,7 +198,8 @@ def describe_failure(entry: RunState) -> Failure:
 
 
 def read_run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
-    """The state of every planned run, in the plan's order; `patient`: wait for a lost controller."""
+    """Return the state of every planned run, in the plan's order; `patient`: wait for a lost
+    server."""
     return read_states(study, read_plan_as(study.path, Run)[1], patient)
 
 
@@ -207,12 +209,12 @@ def read_states(
     patient: bool = False,
     last_attempt: Callable[[str], RunFolder | None] | None = None,
 ) -> list[RunState]:
-    """The state of each of these runs; `last_attempt`: a faster way to that of a run's id."""
+    """Return the state of each of these runs; `last_attempt` is a faster lookup by run id."""
     look = last_attempt or partial(read_last_attempt, study)
     states = {run.run_id: decide_state(run, look(run.run_id), None) for run in runs}
     submissions = ledger.read_submissions(study)
     if any(entry.state != "completed" for entry in states.values()):
-        # The queue first, the files again after: a run that ends in between has left its result.
+        # Query the queue before the files: a run that ends in between has then left its result.
         active = query_active_runs(study, submissions, patient)
         for run in runs:
             if states[run.run_id].state not in RESULT_STATES or run.run_id in active:
@@ -228,7 +230,7 @@ def read_states(
 def list_doubtful_runs(
     study: StudyDir, submissions: Sequence[Submission], states: Mapping[str, RunState]
 ) -> set[str]:
-    """Runs that say they are completed, of schedulers under which that is not the last word."""
+    """Return completed runs of schedulers under which run.sh's result may be wrong."""
     doubted = {
         run_id
         for entry in submissions
@@ -239,7 +241,8 @@ def list_doubtful_runs(
 
 
 def is_undecided(entry: RunState) -> bool:
-    """Whether only the scheduler knows: there is no result, or the run was stopped from outside."""
+    """Return whether only the scheduler knows the end: without a result, or stopped from
+    outside."""
     stopped = entry.state == "failed" and study_files.STOPPED.match(entry.reason or "")
     return bool(stopped) or entry.state in ("lost", "planned")
 
@@ -247,7 +250,7 @@ def is_undecided(entry: RunState) -> bool:
 def query_active_runs(
     study: StudyDir, submissions: Sequence[Submission], patient: bool
 ) -> dict[str, Task]:
-    """The active runs of all schedulers that the study used."""
+    """Return the active runs of all schedulers that the study used."""
     tasks: dict[str, Task] = {}
     for scheduler, group in registry.group_by_scheduler(submissions, study.path, patient):
         tasks |= scheduler.active_runs(group)
@@ -257,7 +260,7 @@ def query_active_runs(
 def query_ended_runs(
     study: StudyDir, submissions: Sequence[Submission], run_ids: set[str]
 ) -> dict[str, Task]:
-    """How runs ended that neither run nor have a result."""
+    """Return how those of the given runs ended that are neither active nor have a result."""
     if not run_ids:
         return {}
     from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
@@ -287,9 +290,9 @@ def query_ended_runs(
 def read_condition_errors(
     study: StudyDir, submissions: Sequence[Submission], refused: Mapping[str, Task]
 ) -> dict[str, str]:
-    """Why a condition could not be applied, by run: the last line that says so in the output of
-    its submission, which runs of the same conditions share; else what the job's record says: Torque
-    brings back no output of a job that its prologue refused."""
+    """Return why conditions could not be applied, by run: the last refusal in the output of its
+    submission, which runs of equal conditions share; else that of the job's record, because Torque
+    returns no output of a job that its prologue refused."""
     from steelyard.analysis.collect import network
     from steelyard.analysis.collect.job_view import find_refusal_reason
     from steelyard.analysis.collect.record_import import find_default_record_dirs
@@ -312,32 +315,33 @@ def read_condition_errors(
 
 
 def apply_task_end(entry: RunState, task: Task) -> RunState:
-    """A run as its scheduler tells its end, by the rule that collect has, too."""
+    """Return the run's state with the end that its scheduler reports, by the same rule as
+    collect."""
     folder = entry.folder
     if entry.state == "completed" and (folder is None or folder.text("job_id") != task.job_id):
-        return entry  # of another job of this run, or nobody knows it
+        return entry  # of another job of this run, or of an unknown one
     told = study_files.SchedulerReport(task.state, task.reason, task.begun)
     state, reason = study_files.decide_outcome(told, folder)
     if state == entry.state:
         return replace(entry, reason=reason)
-    if folder is None and task.state == "completed":  # the job ended well, and yet left nothing
+    if folder is None and task.state == "completed":  # the job completed without a result
         state, reason = "lost", task.reason
     return RunState(entry.run, state, reason, entry.attempt, entry.start_unix_s, folder=folder)
 
 
 def read_last_attempt(study: StudyDir, run_id: str) -> RunFolder | None:
-    """The last attempt by its files; None without an attempt."""
+    """Return the last attempt by its files; None without an attempt."""
     return study_files.find_last_attempt(study_files.read_run_folders(study.path, run_id))
 
 
 def decide_state(run: Run, last: RunFolder | None, task: Task | None) -> RunState:
-    """From the last attempt's result.json, and what the queue says of the run."""
+    """Return a run's state from the last attempt's result.json and the run's task in the queue."""
     attempt = last.attempt if last else None
-    # Without a result.json that can be read: the job was there.
+    # An attempt without a readable result.json was started.
     state = last.text("state") or "started" if last else "planned"
     if task is not None:
         over = state in RESULT_STATES and last is not None and last.text("job_id") == task.job_id
-        # A task that waits will run, whatever it left before: requeued jobs keep their id.
+        # A waiting task will run, whatever it left before: requeued jobs keep their id.
         if task.state == "pending" or not over:
             return RunState(run, task.state, task.reason, attempt, is_stuck=task.is_stuck)
     if last is None:
@@ -350,7 +354,7 @@ def decide_state(run: Run, last: RunFolder | None, task: Task | None) -> RunStat
 
 
 def format_progress(progress: Progress) -> str:
-    """`demo: 12 done, 4 running, 24 waiting, 0 failed of 40; about 1:20 left`."""
+    """Return, for example, `demo: 12 done, 4 running, 24 waiting, 0 failed of 40; 1:20 left`."""
     words = [
         f"{progress.done} done",
         f"{progress.running} running",
@@ -367,14 +371,14 @@ def format_progress(progress: Progress) -> str:
 
 
 def format_time_left(progress: Progress) -> str:
-    """`1:20 left`."""
+    """Return, for example, `1:20 left`."""
     if progress.time_left_s is None:
         return "time left unknown yet"
     return f"{console.format_seconds(progress.time_left_s)} left"
 
 
 def format_reasons(reasons: dict[str, int]) -> str:
-    """`2 Priority, 3 Resources`."""
+    """Return, for example, `2 Priority, 3 Resources`."""
     return ", ".join(f"{n} {reason}" for reason, n in sorted(reasons.items()))
 
 

@@ -1,4 +1,4 @@
-"""A study's progress on the whole screen of a terminal."""
+"""A study's progress on the full screen of a terminal."""
 
 from __future__ import annotations
 
@@ -27,13 +27,14 @@ STATES = ("done", "running", "waiting", "failed", "cancelled", "planned")
 ALWAYS = ("done", "running", "waiting", "failed")
 COLOURS = {"done": "green", "running": "cyan", "failed": "red", "cancelled": "yellow"}
 MOST_FAILURES = 5
-HEAD_LINES = 9  # all but conditions and failures, where it is narrow
-LEAST_CONDITIONS = 7  # lines of them before there is a second failure
+HEAD_LINES = 9  # lines besides conditions and failures, on a narrow terminal
+LEAST_CONDITIONS = 7  # lines of conditions that come before a second failure
 
 
 @contextmanager
 def open_screen() -> Iterator[Callable[[Progress], None]]:
-    """What shows a state; the screen of before comes back at the end, with a line of the last state."""
+    """Yield a function that shows a state. At the end the terminal's earlier content returns,
+    followed by a line with the last state."""
     console = Console()
     last: list[Progress] = []
     try:
@@ -71,7 +72,7 @@ def render_screen(progress: Progress, height: int) -> RenderableType:
 
 
 def format_head(progress: Progress) -> Text:
-    """For example `demo: 12 of 40 done, 4 running`, without zeros."""
+    """Return, for example, `demo: 12 of 40 done, 4 running`, without zeros."""
     text = Text(plain(progress.study), "bold")
     text.append(f"  {progress.done} of {progress.total} done", "green")
     for name in STATES[1:]:
@@ -83,7 +84,7 @@ def format_head(progress: Progress) -> Text:
 
 
 def format_bar(progress: Progress) -> Table:
-    """The share of ended runs, on its own line."""
+    """Return a bar with the share of ended runs, on its own line."""
     over = progress.done + progress.failed + progress.cancelled
     grid = Table.grid(expand=True)
     grid.add_row(ProgressBar(total=max(progress.total, 1), completed=over))
@@ -91,7 +92,7 @@ def format_bar(progress: Progress) -> Table:
 
 
 def format_pace(progress: Progress) -> Text:
-    """The rate of runs and the time left."""
+    """Return the rate of runs and the time left."""
     rate = progress.runs_per_hour
     words = (
         [] if rate is None else [f"{rate:.3g} {'run' if f'{rate:.3g}' == '1' else 'runs'} an hour"]
@@ -101,7 +102,7 @@ def format_pace(progress: Progress) -> Text:
 
 
 def format_conditions(found: Sequence[Counts], room: int) -> Table:
-    """A line for each; where there is no room for all, those that are done go first."""
+    """Return a line per condition; if they do not fit, completed conditions are removed first."""
     table = Table(box=None, pad_edge=False, expand=False)
     several = len({one.variant for one in found}) > 1
     table.add_column("condition", overflow="ellipsis", no_wrap=True)
@@ -122,18 +123,18 @@ def format_conditions(found: Sequence[Counts], room: int) -> Table:
 
 
 def format_count(counts: Counts, name: str) -> Text:
-    """A number; 0 is dimmed."""
+    """Return a number; 0 is dimmed."""
     number = getattr(counts, name)
     return Text(str(number), COLOURS.get(name, "") if number else "dim")
 
 
 def select_latest(failures: Sequence[Failure], most: int) -> list[Failure]:
-    """The runs that ended last."""
+    """Return the runs that ended last."""
     return sorted(failures, key=lambda one: one.end_unix_s or 0.0)[-most:]
 
 
 def format_failure(one: Failure, study_dir: str) -> Iterator[Text]:
-    """The failure, its reason, and the folder to look in."""
+    """Yield the failure, its reason, and its folder."""
     yield Text(plain(f"{one.state}: {one.run_id} ({one.condition_label})"), "red", no_wrap=True)
     if one.reason:
         yield Text(plain(f"  {one.reason}"), no_wrap=True, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""Shows a study's progress until all its runs have ended, or none of the rest ever will."""
+"""Shows a study's progress until all its runs have ended, or only runs remain that never start."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ Show = Callable[[Progress], None]
 
 
 def watch(study_dir: Path, interval_s: float, quiet: bool = False) -> Progress:
-    """The whole screen of a terminal, a line for each change elsewhere; the last state."""
+    """Show progress until the study has ended, and return the last state: on a terminal the full
+    screen, elsewhere a line per change."""
     with open_display(quiet) as show:
         while True:
             progress = read_progress_patiently(study_dir)
@@ -28,7 +29,8 @@ def watch(study_dir: Path, interval_s: float, quiet: bool = False) -> Progress:
 
 @contextmanager
 def open_display(quiet: bool) -> Iterator[Show]:
-    """Where to; after ^C on a terminal the last state stays behind as a line."""
+    """Yield a function that shows progress; after Ctrl-C on a terminal the last state remains as a
+    line."""
     if quiet:
         yield lambda progress: None
     elif sys.stdout.isatty():
@@ -41,7 +43,7 @@ def open_display(quiet: bool) -> Iterator[Show]:
 
 
 class Lines:
-    """A line for each change."""
+    """Prints a line for each change."""
 
     def __init__(self) -> None:
         self.before = ""
@@ -53,12 +55,12 @@ class Lines:
 
 
 def change_key(progress: Progress) -> str:
-    """The counts whose change causes a new line."""
+    """Return the counts whose change causes a new line."""
     return f"{progress.done} {progress.running} {progress.failed} {progress.cancelled}"
 
 
 def read_progress_patiently(study_dir: Path) -> Progress:
-    """A snapshot; a scheduler that does not answer is asked again for two minutes."""
+    """Return the progress; a scheduler that does not answer is queried again for PATIENCE_S."""
     from steelyard.wrappers.schedulers.base import PATIENCE_S
 
     deadline = time.monotonic() + PATIENCE_S

@@ -1,4 +1,5 @@
-"""A study with `stop`: submitted again, it grows by blocks until its intervals are narrow enough."""
+"""Growth of a study with `stop`: each submission adds blocks until its intervals are narrow
+enough."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ OVER = ("completed", *status.FAILED, *status.CANCELLED)
 
 
 def read_grown_study(study: Study, folder: StudyDir) -> Study:
-    """Set the number of repeats to which the study has already grown."""
+    """Return the study with the number of repeats to which it has already grown."""
     if study.stop is None or not folder.plan.is_file():
         return study
     repeats = [run.repeat for run in plan.read_runs(folder.plan)]
@@ -25,7 +26,8 @@ def read_grown_study(study: Study, folder: StudyDir) -> Study:
 
 
 def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
-    """With more repeats, when all runs are over and an interval is still too wide."""
+    """Return the study, with more repeats if all runs have ended and an interval is still too
+    wide."""
     study = read_grown_study(study, folder)
     if study.stop is None or not folder.plan.is_file():
         return study

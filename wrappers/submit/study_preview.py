@@ -1,4 +1,4 @@
-"""A study before submission, as `submit --dry-run` and `check` print it."""
+"""The preview of a study before submission, for `submit --dry-run` and `check`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ States = Mapping[str, RunState]
 
 @dataclass(frozen=True)
 class StudyPreview:
-    """All runs of a study, those that are to be handed in, and what stands against them."""
+    """All runs of a study, those to submit, and the problems found."""
 
     study: Study
     folder: StudyDir
@@ -52,10 +52,11 @@ class StudyPreview:
     missing: Sequence[Run]
     batches: Sequence[Batch]
     problems: Sequence[Problem]
-    kernels: Mapping[str, Sequence[str]]  # nodes by release, where that is a factor
+    kernels: Mapping[str, Sequence[str]]  # nodes by release, with the factor kernel_release
 
     def render_scripts(self) -> list[tuple[str, str]]:
-        """As they would be submitted; a job id that is not there yet stands as JOBID."""
+        """Return the scripts as they would be submitted; JOBID stands for a job id that is not
+        known yet."""
         after, found = find_last_active(self.folder, self.scheduler), []
         for batch in self.batches:
             text = self.scheduler.render_script(batch, chain_batches(batch, after))
@@ -64,7 +65,7 @@ class StudyPreview:
         return found
 
     def estimate_cost(self, earlier: EarlierRuns, node_watts: float | None = None) -> Cost:
-        """The cost of all runs that are new, waiting or running."""
+        """Return the cost of all runs that are new, waiting or running."""
         return estimate_study_cost(
             self.study, self.runs, self.states, self.missing, self.scheduler, self.folder,
             earlier, node_watts,
@@ -74,7 +75,7 @@ class StudyPreview:
 def make_preview(
     study: Study, folder: StudyDir, scheduler: Scheduler, retry_failed: bool = False
 ) -> StudyPreview:
-    """Compute the preview; writes nothing and submits nothing."""
+    """Return the preview; writes nothing and submits nothing."""
     study = submit_stop.read_grown_study(study, folder)
     runs, states = load_plan(study, folder, "check")
     runs, missing = select_runs(study, runs, dict(states), retry_failed)
@@ -92,7 +93,7 @@ def make_preview(
 
 
 def list_notes(study: Study) -> Iterator[str]:
-    """Comparisons that the study seems to make but will not."""
+    """Yield notes on comparisons that the study seems to make but will not."""
     for what in list_uncompared(study.variants):
         yield (
             f"{what} has several values in [[benchmark]]: they are variants, which the report does "
@@ -112,7 +113,8 @@ def list_notes(study: Study) -> Iterator[str]:
 
 
 def uses_other_nodes(benchmark: Benchmark) -> bool:
-    """Whether it may start programs on all nodes of its job; a command of the user's may."""
+    """Return whether the benchmark may start programs on all nodes of its job; a user's command
+    may."""
     has_command = any(one.type == "command" for one in benchmark.parameters.values())
     return benchmark.span == "job" or has_mpi(benchmark) or has_command
 
@@ -120,7 +122,7 @@ def uses_other_nodes(benchmark: Benchmark) -> bool:
 def find_local_problems(
     study: Study, runs: Sequence[Run], scheduler: Scheduler
 ) -> Iterator[Problem]:
-    """What this machine lacks; other nodes may have it."""
+    """Yield what this machine misses; other nodes may have it."""
     sure = scheduler.runs_here
     where = "" if sure else ", and maybe not on the nodes"
     for what in program_checks.find_missing_programs(study, runs):
@@ -146,7 +148,7 @@ def find_local_problems(
 
 
 def find_missing_folders(runs: Sequence[Run]) -> list[str]:
-    """Working folders of benchmarks that do not exist here."""
+    """Return the benchmarks' working folders that do not exist here."""
     named = dict.fromkeys(str(run.parameters.get("directory") or "") for run in runs)
     return [name for name in named if name.startswith("/") and not Path(name).is_dir()]
 
@@ -154,7 +156,8 @@ def find_missing_folders(runs: Sequence[Run]) -> list[str]:
 def make_node_lookup(
     study: Study, folder: StudyDir, scheduler: Scheduler
 ) -> Callable[[Run], AvailableNodes]:
-    """Where a run may go; asked once for each kind of condition."""
+    """Return a function for the nodes of a run; it queries the scheduler once per kind of
+    condition."""
     known: dict[str, AvailableNodes] = {}
 
     def place_of(run: Run) -> AvailableNodes:
@@ -181,10 +184,11 @@ def estimate_study_cost(
     earlier: EarlierRuns,
     node_watts: float | None = None,
 ) -> Cost:
-    """Of all runs that have not ended or are to run again; those that have are what was used.
+    """Return the cost of all runs that have not ended or are to run again; ended runs are what
+    was used.
 
-    What a job took is the accounting's word; where there is none, what is expected of one like it.
-    """
+    A job's time is that of the accounting; without one, that expected from its run's elapsed
+    time."""
     spent = earlier_runs.job_seconds(folder.path)
     over: dict[str, tuple[Run, float]] = {}
     for run_id, entry in states.items():
@@ -206,7 +210,8 @@ def estimate_study_cost(
 
 
 def read_earlier_runs(folder: StudyDir) -> EarlierRuns:
-    """The runs that the study has collected; for a session also those of earlier sessions."""
+    """Return the runs that the study has collected; for a session also those of earlier
+    sessions."""
     try:
         return earlier_runs.read_earlier_runs(sessions.list_history_folders(folder.path))
     except MissingError:
@@ -221,7 +226,7 @@ def check_core_hours(
     scheduler: Scheduler,
     folder: StudyDir,
 ) -> None:
-    """UsageError for more core-hours than the study allows, as soon as more is to be handed in."""
+    """Raise UsageError for more core-hours than the study allows, if any run is to be submitted."""
     if study.max_core_hours is not None and missing:
         found = estimate_study_cost(
             study, runs, states, missing, scheduler, folder, read_earlier_runs(folder)
@@ -237,7 +242,7 @@ def find_limit_problem(
     scheduler: Scheduler,
     folder: StudyDir,
 ) -> list[Problem]:
-    """The same as a problem."""
+    """Return what check_core_hours raises as a problem."""
     try:
         check_core_hours(study, runs, states, missing, scheduler, folder)
     except SteelyardError as error:

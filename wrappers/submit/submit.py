@@ -1,4 +1,4 @@
-"""Turns a study into jobs; run again, it adds only what is missing."""
+"""Turns a study into jobs; repeated, it adds only what is missing."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Outcome:
     submitted: int
     submissions: list[str]
     recovered: list[str]
-    failed: int  # of local runs: they are over
-    failed_before: int  # of these, by an earlier submit
+    failed: int  # of local runs, which have ended
+    failed_before: int  # part of `failed`: by an earlier submit
     seconds: float
 
 
@@ -57,7 +57,8 @@ def submit(
     retry_failed: bool = False,
     scripts: list[tuple[str, str]] | None = None,
 ) -> Outcome:
-    """Submit what is missing. A dry run adds (submission id, script) to `scripts`, writes nothing."""
+    """Submit what is missing. A dry run adds (submission id, script) to `scripts`, and writes
+    nothing."""
     begin = time.monotonic()
     folder = StudyDir(study_dir.absolute())
     scheduler = prepare_scheduler(study, folder, scheduler_name, dry=scripts is not None)
@@ -78,7 +79,7 @@ def submit(
         check_programs(study, missing, scheduler)
         check_conditions(missing, scheduler)
         batches = make_batches(study, folder, missing, scheduler)
-        for batch in batches:  # what cannot be asked for is said before anything is written
+        for batch in batches:  # report impossible requests before anything is written
             scheduler.render_script(batch, None)
         preflight.report_problems(
             preflight.find_problems(study, missing, batches, scheduler), print_message
@@ -86,14 +87,15 @@ def submit(
         study_preview.check_core_hours(study, runs, states, missing, scheduler, folder)
         warn_about_nodes(batches, scheduler)
         write_study(study, folder, runs, missing)
-        with signals.ending_on_sigterm():  # as `cancel` ends a local one, Ctrl-C ignored or not
+        with signals.ending_on_sigterm():  # `cancel` sends SIGTERM to a local submit
             submit_batches(folder, batches, scheduler)
     done = make_outcome(study, folder, scheduler, runs, batches, recovered, begin)
     return add_failures(done, folder, missing) if scheduler.runs_here else done
 
 
 def prepare_scheduler(study: Study, folder: StudyDir, name: str, dry: bool) -> Scheduler:
-    """The scheduler of that name, if it answers and supports this study."""
+    """Return the scheduler of that name. Raises an error if it does not answer or support this
+    study."""
     scheduler = schedulers_registry.make_scheduler(name, folder.path)
     schedulers_registry.check_options(study, type(scheduler))
     check_nodes(study, scheduler)
@@ -102,7 +104,8 @@ def prepare_scheduler(study: Study, folder: StudyDir, name: str, dry: bool) -> S
 
 
 def check_nodes(study: Study, scheduler: Scheduler) -> None:
-    """UsageError for several nodes where there is one: the levels would differ in name only."""
+    """Raise UsageError for several nodes with a local scheduler: the levels would differ in name
+    only."""
     more = [level for level in study.factors.get("nodes", ()) if level != 1]
     if scheduler.runs_here and more:
         raise UsageError(
@@ -113,7 +116,7 @@ def check_nodes(study: Study, scheduler: Scheduler) -> None:
 
 
 def check_folder(path: Path, scheduler: Scheduler) -> None:
-    """UsageError for a name under which jobs could only fail, each by itself and late."""
+    """Raise UsageError for a folder's name with which every job would fail."""
     bad = {"\n", "\r", *scheduler.not_in_paths} & set(str(path))
     if bad:
         raise UsageError(
@@ -123,8 +126,8 @@ def check_folder(path: Path, scheduler: Scheduler) -> None:
 
 
 def warn_about_nodes(batches: Sequence[Batch], scheduler: Scheduler) -> None:
-    """Warn about what the nodes may lack."""
-    if scheduler.runs_here:  # there it is an error
+    """Warn about what the nodes may miss."""
+    if scheduler.runs_here:  # an error elsewhere
         return
     for doubt in (
         submit_nodes.check_network_support(batches, scheduler),
@@ -135,7 +138,8 @@ def warn_about_nodes(batches: Sequence[Batch], scheduler: Scheduler) -> None:
 
 
 def check_reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
-    """The scheduler; says now when no cluster answers. A dry run can do without one."""
+    """Return the scheduler. Raises MissingError if no cluster answers; a dry run gets a stand-in
+    instead."""
     try:
         scheduler.cluster_name()
     except MissingError as error:
@@ -148,7 +152,7 @@ def check_reachable(scheduler: Scheduler, dry: bool) -> Scheduler:
 
 
 def format_outcome(done: Outcome) -> str:
-    """Describe the outcome."""
+    """Return a sentence on the outcome."""
     if not done.submitted:
         every = "the only run is" if done.runs == 1 else f"all {done.runs} runs are"
         return (
@@ -175,7 +179,7 @@ def make_outcome(
     recovered: list[str],
     begin: float,
 ) -> Outcome:
-    """The figures of a call."""
+    """Return the figures of a call."""
     return Outcome(
         study=study.name,
         study_dir=str(folder.path),
@@ -191,7 +195,7 @@ def make_outcome(
 
 
 def add_failures(done: Outcome, folder: StudyDir, executed: Sequence[Run]) -> Outcome:
-    """Add the runs that ended before the submit did."""
+    """Add the failed runs, and how many had failed before this submit."""
     failures = status.read_progress(folder.path).failed_runs
     now = {run.run_id for run in executed}
     before = sum(failure.run_id not in now for failure in failures)
@@ -199,7 +203,7 @@ def add_failures(done: Outcome, folder: StudyDir, executed: Sequence[Run]) -> Ou
 
 
 def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> None:
-    """MissingError for local runs that could only fail; a warning where nodes may differ."""
+    """Raise MissingError for local runs that would fail; print a warning where nodes may differ."""
     missing = submit_programs.find_missing_programs(study, runs)
     if missing and scheduler.runs_here:
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
@@ -213,10 +217,10 @@ def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> N
 
 
 def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
-    """ConditionError or MissingError for what cannot be had, before anything runs.
+    """Raise ConditionError or MissingError for conditions that cannot be applied, before anything
+    runs.
 
-    Of other nodes only what holds everywhere is known: the rest is a warning.
-    """
+    For other nodes only rules that hold everywhere are errors: the rest are warnings."""
     wanted = list(dict.fromkeys(run.launcher for run in runs))
     launcher_checks.check_user(wanted)
     lacking = launcher_checks.list_missing(wanted)
@@ -267,6 +271,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
 
 
 def mode_variable(run: Run) -> dict[str, str]:
-    """What run.sh is told of the factor `mode`, unless that is the benchmark's own parameter."""
+    """Return run.sh's variable for the factor `mode`, unless that is the benchmark's own
+    parameter."""
     mode = run.condition.get("mode")
     return {} if mode is None or mode == run.parameters.get("mode") else {"SY_MODE": str(mode)}

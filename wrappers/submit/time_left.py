@@ -1,4 +1,4 @@
-"""How long a study still takes: the work that is left, over the pace at which work was done."""
+"""The remaining time of a study: the remaining work divided by the rate of completed work."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from steelyard.wrappers.submit.run_state import RunState
 
 ACTIVE = ("pending", "running", "requeued")
-# Runs further apart than this do not belong to the same stretch of work.
+# A longer pause between runs separates two stretches of work.
 GAP_S = 3600
 
 
 def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
-    """Seconds until nothing waits or runs; None as long as no run has ended to learn from."""
+    """Return the seconds until no run waits or runs; None until a run has ended."""
     left = [entry for entry in states if entry.state in ACTIVE]
     if not left:
         return 0.0
@@ -35,7 +35,7 @@ def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
 
 
 def runs_per_hour(states: Sequence[RunState], now_unix_s: float) -> float | None:
-    """Runs ended per hour since the last long pause."""
+    """Return the runs ended per hour since the last long pause."""
     ended = sorted(
         (entry.start_unix_s, entry.elapsed_s)
         for entry in states
@@ -50,12 +50,12 @@ def runs_per_hour(states: Sequence[RunState], now_unix_s: float) -> float | None
 
 
 def run_kind(entry: RunState) -> tuple[str, str]:
-    """Runs of the same kind take about equally long."""
+    """Return the run's kind; runs of the same kind take about equally long."""
     return entry.run.variant, entry.run.condition_label
 
 
 def mean_by_kind(pairs: Sequence[tuple[tuple[str, str], float]]) -> dict[tuple[str, str], float]:
-    """The mean of each kind."""
+    """Return the mean of each kind."""
     groups: dict[tuple[str, str], list[float]] = {}
     for what, elapsed_s in pairs:
         groups.setdefault(what, []).append(elapsed_s)
@@ -63,7 +63,7 @@ def mean_by_kind(pairs: Sequence[tuple[tuple[str, str], float]]) -> dict[tuple[s
 
 
 def find_last_stretch(runs: Sequence[tuple[float, float]]) -> Sequence[tuple[float, float]]:
-    """The runs after the last long pause; (start, elapsed) in order of start."""
+    """Return the runs after the last long pause; (start, elapsed) in order of start."""
     first = 0
     for index in range(1, len(runs)):
         start, elapsed_s = runs[index - 1]
