@@ -1,10 +1,10 @@
-"""`steelyard sweep`: old records are packed, older ones removed, leftovers of killed writers too.
+"""`steelyard sweep`: packs old records, removes older ones, and removes leftovers of killed
+writers.
 
-`record_files` classifies the files of a folder of records, `packing` writes a day's files into Parquet
-packs, `removal` removes by age and quota, `sweep` is the order of these steps, `sweep_report` the request
-and the result.
+`record_files` classifies the files of a folder of records, `packing` writes a day's files into
+Parquet packs, `removal` removes by age and quota, `sweep` has the order of these steps,
+`sweep_report` defines the request and the result.
 
-At every moment each file is loose, or in a complete pack on the disk, or both, and then readers take the
-loose one. So a killed sweep loses nothing, and the next one continues. A job without an end, or touched
-lately, is left alone.
-"""
+At every moment each file is loose, or in a complete pack on disk, or both; in the last case readers
+use the loose file. So a killed sweep loses nothing, and the next one continues. A job without an
+end, or with recently changed files, is not touched."""

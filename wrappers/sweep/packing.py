@@ -1,4 +1,5 @@
-"""A day's files into packs, and out of their folders once they are in one, byte by byte the same."""
+"""Packs a day's files into Parquet, and removes the loose files that a pack reproduces byte by
+byte."""
 
 from __future__ import annotations
 
@@ -37,17 +38,17 @@ SPILL = ".spill"
 Access = tuple[int, int]
 Name = tuple[str, str]  # job id and file name
 
-# A pack is made in memory, and on the disk where memory does not hold it.
+# A pack is built in memory; DuckDB spills to disk what memory cannot hold.
 MOST_FILES = 20_000
 MOST_LINES = 1_000_000  # of samples
-MOST_COLUMNS = 300  # of samples, before no more files are added
-PACK_BYTES = 64 << 20  # of records, and of what is not made into rows
-BATCH_BYTES = 16 << 20  # of files on their way into DuckDB
+MOST_COLUMNS = 300  # of samples; a pack with as many takes no more files
+PACK_BYTES = 64 << 20  # of records, and of text that is not stored as rows
+BATCH_BYTES = 16 << 20  # of files that wait for DuckDB
 BATCH_STARTS, BATCH_LINES = 250, 250_000
-# A group of rows is what a reader of one job reads.
+# A row group is the unit that a reader of one job reads.
 RECORDS_GROUP_BYTES = 2 << 20
 SAMPLES_GROUP_ROWS = 20_480
-# Version 2 of Parquet has the encodings of differences.
+# Version 2 of Parquet has the delta encodings.
 PARQUET = "FORMAT parquet, COMPRESSION zstd, PARQUET_VERSION v2"
 COPY_RECORDS = (
     "COPY (FROM records ORDER BY job_id, node, start_unix_s) TO {path} "
@@ -55,7 +56,7 @@ COPY_RECORDS = (
 )
 COPY_SAMPLES = f"COPY samples TO {{path}} ({PARQUET}, ROW_GROUP_SIZE {SAMPLES_GROUP_ROWS})"
 KINDS = {"bool": "BOOLEAN", "text": "VARCHAR", "int": "BIGINT", "float": "DOUBLE"}
-# Of the document, for who reads a pack without Steelyard: as in the table `records`.
+# Columns of the document, as in the table `records`, for readers of a pack without Steelyard.
 OF_DOCUMENT = {
     "cluster": "VARCHAR",
     **{
@@ -78,13 +79,13 @@ class Start:
 
     @property
     def files(self) -> list[tuple[File, bytes]]:
-        """Those that there are."""
+        """Return the files that exist, with their bytes."""
         return [one for one in (self.record, self.samples) if one is not None]
 
 
 def list_starts(folder: Path, access: Access) -> Iterator[Start]:
-    """The files of a job that is over, as far as these may read them. One start is in
-    memory at a time."""
+    """Yield the files, by start, of a job that has ended, as far as they have this access. Only one
+    start is in memory at a time."""
     found: dict[packed_samples.Key, dict[str, File]] = defaultdict(dict)
     for file in separate_kinds(folder, list_files(folder)).packed:
         named = parse_name(file.path)
@@ -95,7 +96,8 @@ def list_starts(folder: Path, access: Access) -> Iterator[Start]:
 
 
 def read_file(file: File | None) -> tuple[File, bytes] | None:
-    """With its bytes; None where it was removed or replaced by no file meanwhile."""
+    """Return a file with its bytes; None if there is no file, or if it cannot be read any
+    longer."""
     with contextlib.suppress(OSError):
         return None if file is None else (file, read_regular(file.path, MOST_BYTES))
     return None
@@ -104,8 +106,9 @@ def read_file(file: File | None) -> tuple[File, bytes] | None:
 def pack_day(
     day: Path, access: Access, starts: Iterator[Start], every_s: int | None
 ) -> Iterator[Pack]:
-    """Write new packs of a day, of files of the same readers by job; each as soon as it is on the
-    disk. OSError: there is no room, and what is not in a pack stays in its folder."""
+    """Write new packs of a day, with files of the same access in the order of jobs, and yield each
+    when it is on disk. Raises OSError if a pack cannot be written; files that are in no pack stay
+    in their folders."""
     start = next(starts, None)
     while start is not None:
         with Pack(day, access, every_s) as new:
@@ -118,7 +121,7 @@ def pack_day(
 
 
 class Pack:
-    """A pack before it is complete. Its files have their names once all of them are on the disk."""
+    """A pack under construction. Its files get their names when all of them are on disk."""
 
     def __init__(self, day: Path, access: Access, every_s: int | None) -> None:
         self.folder = record_packs.pack_folder(day)
@@ -128,10 +131,11 @@ class Pack:
             path.mkdir(mode=0o755, exist_ok=True)
         self.path = self._free_name()
         self.bytes = self.thinned = 0
-        self.seals: dict[Name, bytes] = {}  # SHA-256 of each file as it was read
+        self.seals: dict[Name, bytes] = {}  # SHA-256 of each file's bytes when it was read
         self._waiting: list[Start] = []
         self._waiting_bytes = self._waiting_lines = 0
-        # Not the folder of whoever started it: a unit of systemd has `/`, and may not write there.
+        # Spill next to the pack, not in the working folder: a systemd unit has `/`, and may not
+        # write there.
         self._engine = open_side_engine(self.folder / SPILL)
         self._engine.execute("SET threads = 1")
         columns = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
@@ -139,7 +143,7 @@ class Pack:
         self._samples = SampleTable(self._engine)
 
     def _free_name(self) -> Path:
-        """That of the records, with the first number that no pack of these readers has."""
+        """Return the path of the records, with the first number that no pack of this access has."""
         number = 1
         while True:
             name = f"{record_packs.RECORDS}{self.gid}-{self.mode:o}-{number}{record_packs.SUFFIX}"
@@ -165,7 +169,7 @@ class Pack:
 
     @property
     def is_full(self) -> bool:
-        """No more goes into it."""
+        """Whether the pack takes no more files."""
         return (
             len(self.seals) >= MOST_FILES
             or self._samples.rows >= MOST_LINES
@@ -174,7 +178,8 @@ class Pack:
         )
 
     def add(self, start: Start) -> None:
-        """A start's files; those of one whose name is in the pack already wait for the next sweep."""
+        """Add a start's files. If the pack has one of their names already, they wait for the next
+        sweep."""
         names = {(file.job_id, file.path.name): content for file, content in start.files}
         if not names or names.keys() & self.seals.keys():
             return
@@ -191,7 +196,7 @@ class Pack:
             self._insert()
 
     def _insert(self) -> None:
-        """What waits into DuckDB."""
+        """Insert the waiting starts into DuckDB. Raises OSError if that fails."""
         starts, self._waiting = self._waiting, []
         self._waiting_bytes = self._waiting_lines = 0
         with_samples = [start for start in starts if start.samples is not None]
@@ -210,18 +215,20 @@ class Pack:
         self.bytes += sum(len(frame.rest) for frame in frames)
 
     def _parts(self) -> dict[Path, Path]:
-        """The files of the pack, the one that makes it count last, by their names before that."""
+        """Return the pack's files with their temporary names; the file that completes the pack
+        comes last."""
         records, samples, jobs = record_packs.pack_files(self.path)
         paths = (samples, jobs, records) if self._samples.rows else (jobs, records)
         return {path: path.with_name(f".{path.name}.tmp") for path in paths}
 
     def write(self) -> None:
-        """Onto the disk; OSError when that cannot be."""
+        """Write the pack to disk. Raises OSError if that fails."""
         self._insert()
         records, samples, jobs = record_packs.pack_files(self.path)
         made = self._parts()
         if samples in made:
-            # They came by job. The records are sorted, too, and their groups bound by their bytes.
+            # Samples are in the order of jobs already. The records are sorted by the query, and
+            # only their row groups' bytes are limited.
             self._engine.execute("SET preserve_insertion_order = true")
             self._copy("samples", COPY_SAMPLES, made[samples])
             self._engine.execute("SET preserve_insertion_order = false")
@@ -236,7 +243,8 @@ class Pack:
             sync_folder(folder)
 
     def _copy(self, table: str, copy: str, path: Path) -> None:
-        """A table into a Parquet file that has been read again; OSError when that cannot be written."""
+        """Copy a table to a Parquet file and compare what is read back. Raises OSError if they
+        differ or writing fails."""
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600))
         try:
             self._engine.execute(copy.format(path=quote_path(path)))
@@ -255,13 +263,13 @@ class Pack:
 
 
 def explain_error(error: duckdb.Error, path: Path) -> OSError:
-    """With the number that says of a full disk that it is one."""
+    """Return DuckDB's error as an OSError, with ENOSPC for a full disk."""
     is_full = os.strerror(errno.ENOSPC) in str(error)
     return OSError(errno.ENOSPC if is_full else 0, f"no pack could be written: {error}", str(path))
 
 
 def set_access(file: BinaryIO, gid: int, mode: int) -> None:
-    """Its readers, and all of it on the disk."""
+    """Set a file's readers and wait until it is on disk."""
     file.flush()
     os.fchown(file.fileno(), -1, gid)
     os.fchmod(file.fileno(), mode)
@@ -269,7 +277,7 @@ def set_access(file: BinaryIO, gid: int, mode: int) -> None:
 
 
 def sync_folder(path: Path) -> None:
-    """The names in it, too."""
+    """Wait until the names in a folder are on disk."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
@@ -278,17 +286,17 @@ def sync_folder(path: Path) -> None:
 
 
 def make_seal(content: bytes) -> bytes:
-    """Of a file that was packed as it was."""
+    """Return the SHA-256 of a file's bytes."""
     return hashlib.sha256(content).digest()
 
 
 def is_sealed(sealed: bytes, content: bytes) -> bool:
-    """Whether a file is as it was when it was packed."""
+    """Return whether a file has the bytes that were packed."""
     return make_seal(content) == sealed
 
 
 def make_row(start: Start, frame: Frame | None) -> Row:
-    """A row of records: the key, the document's columns, and what gives the two files back."""
+    """Return a row of records: the key, the document's columns, and what restores the two files."""
     keys = dict(zip(packed_samples.KEYS, start.key, strict=True))
     row: Row = {"format_version": record_packs.FORMAT_VERSION, **keys}
     if start.record is not None:
@@ -316,7 +324,8 @@ def make_row(start: Start, frame: Frame | None) -> Row:
 
 
 def document_columns(path: Path, content: bytes) -> Row:
-    """What the table `records` would have of it; of a document that is none of ours nothing."""
+    """Return a document's columns of the table `records`; {} for a document that is not a
+    record."""
     try:
         record = records.parse_record(path, content)
     except records.RecordError:
@@ -331,7 +340,8 @@ def document_columns(path: Path, content: bytes) -> Row:
 
 
 def group_by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, list[str]]:
-    """Jobs' folders below the folder of records by who may read their files, as they come."""
+    """Return the jobs' folders below the folder of records, grouped by their files' access, in the
+    order of `files`."""
     found: dict[Access, list[str]] = defaultdict(list)
     for file in files:
         folder = str(file.path.parent.relative_to(record_dir))
@@ -341,13 +351,14 @@ def group_by_access(record_dir: Path, files: Iterable[File]) -> dict[Access, lis
 
 
 def list_accessible(record_dir: Path, folders: Iterable[str], access: Access) -> Iterator[Start]:
-    """The files of jobs that are over, as far as these may read them."""
+    """Yield the files of these folders' jobs, by start, as far as they have this access."""
     for name in folders:
         yield from list_starts(record_dir / name, access)
 
 
 def remove_sealed(new: Pack, jobs: Jobs, day: Path) -> tuple[int, int]:
-    """Remove files that are in a pack that was just made; jobs' folders and files removed."""
+    """Remove files that a new pack contains; return the numbers of removed job folders and
+    files."""
     seen, files = set(), 0
     for (job_id, name), sealed in new.seals.items():
         for folder in (day / job_id, jobs.record_dir / job_id):
@@ -357,7 +368,8 @@ def remove_sealed(new: Pack, jobs: Jobs, day: Path) -> tuple[int, int]:
 
 
 def remove_packed(one: Path, jobs: Jobs, day: Path, among: Sequence[str]) -> tuple[int, int]:
-    """As remove_sealed, of jobs in a pack of an earlier sweep."""
+    """Remove loose files of jobs in a pack of an earlier sweep; return numbers as remove_sealed
+    does."""
     seen, files = set(), 0
     for file in read_packed(one, among):
         for folder in (day / file.job_id, jobs.record_dir / file.job_id):
@@ -367,7 +379,7 @@ def remove_packed(one: Path, jobs: Jobs, day: Path, among: Sequence[str]) -> tup
 
 
 def read_packed(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.PackedFile]:
-    """The files of jobs in a pack, as far as they are not damaged; some may come twice."""
+    """Yield the undamaged files of jobs in a pack; some may come twice."""
     try:
         yield from record_packs.read_files(one, job_ids)
     except OSError:
@@ -377,7 +389,8 @@ def read_packed(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.Pack
 
 
 def remove_file_if(path: Path, is_packed: Callable[[bytes], bool]) -> bool:
-    """Remove a file whose bytes are in a pack: no other has this name by now."""
+    """Remove a file if its bytes are in a pack: a new file may have its name. Return whether it is
+    removed."""
     try:
         if not is_packed(read_regular(path, MOST_BYTES)):
             return False
@@ -388,14 +401,14 @@ def remove_file_if(path: Path, is_packed: Callable[[bytes], bool]) -> bool:
 
 
 def is_packed(packed: record_packs.PackedFile, content: bytes) -> bool:
-    """Whether the pack has a file, or what thinning leaves of it."""
+    """Return whether the pack has the file's bytes, or what thinning makes of them."""
     if packed.thinned_s is None:
         return content == packed.content
     return packed_samples.thin(content, packed.thinned_s) == packed.content
 
 
 def remove_empty(folder: Path) -> bool:
-    """Remove a folder that has nothing left in it."""
+    """Remove a folder if it is empty; return whether it is removed."""
     try:
         folder.rmdir()
     except OSError:

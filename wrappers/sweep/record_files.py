@@ -15,16 +15,16 @@ from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.analysis.sources.records import INT64, parse_record_name
 from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
 
-# A job without samples writes nothing while it runs: so old a record that has no end is of a node
-# that never came back.
+# A job without samples writes nothing while it runs. A record this old that has no end is from a
+# node that never came back.
 UNFINISHED_S = 60 * 86400
 TEMPORARY_S = 7 * 86400
-MOST_BYTES = 64 << 20  # a larger file stays as it is: each is in memory once
+MOST_BYTES = 64 << 20  # a larger file is never packed: each is in memory once
 PACKED_KINDS = (".json", ".csv")
-# Why a file is never packed.
+# Reasons why a file is never packed.
 LARGE = "over 64 MB"
 PRIVATE = "not for their group"
-OTHER = "others"  # no file of ours, or of a name that no list of jobs can have
+OTHER = "others"  # not a file of ours, or a name that no list of jobs can contain
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,34 +36,33 @@ class File:
 
     @property
     def job_id(self) -> str:
-        """Its folder's name."""
+        """The name of its folder, which is the job's id."""
         return self.path.parent.name
 
     @property
     def access(self) -> tuple[int, int]:
-        """Who may read a pack that it lies in: the group, and others or not."""
+        """Group and mode of a pack that may contain it: readable by others if the file is."""
         return self.status.st_gid, 0o444 if self.status.st_mode & stat.S_IROTH else 0o440
 
 
 @dataclass(frozen=True, slots=True)
 class Sorted:
-    """A job's files, as a sweep takes them."""
+    """A job's files, classified for a sweep."""
 
-    packed: Sequence[File] = ()  # these can go into a pack
-    stay: Mapping[str, Sequence[File]] = field(default_factory=dict)  # by reason: these never will
-    waits: bool = False  # one may still be written to: none of them is touched
+    packed: Sequence[File] = ()  # can go into a pack
+    stay: Mapping[str, Sequence[File]] = field(default_factory=dict)  # never packed, by reason
+    waits: bool = False  # one may still be written to: no file is touched
 
 
 class Jobs:
-    """Jobs' folders by day: one of the flat layout under that of its last record. What else lies
-    there is an administrator's.
+    """Jobs' folders by day. A folder of the flat layout belongs to the day of its last record.
+    Other entries are an administrator's, and not listed.
 
-    A folder of records may have millions: names of the flat layout are kept as text, ten bytes each,
-    all others are listed when it is their day's turn.
-    """
+    A folder of records may contain millions: names of the flat layout are kept as text, ten bytes
+    each; all others are listed when their day is processed."""
 
     def __init__(self, record_dir: Path, when_empty: Callable[[Path], None]) -> None:
-        """`when_empty`: told of folders of jobs in the flat layout that have nothing in them."""
+        """`when_empty` is called for each empty job folder in the flat layout."""
         self.record_dir = record_dir
         self._flat: dict[Path, bytearray] = defaultdict(bytearray)
         for name in record_folders.list_subfolders(record_dir):
@@ -77,33 +76,34 @@ class Jobs:
                 when_empty(record_dir / name)
 
     def list_days(self) -> list[Path]:
-        """Days with job folders or packs, the oldest first."""
+        """Return the days with job folders or packs, the oldest first."""
         return sorted({*record_folders.list_days(self.record_dir), *self._flat})
 
     def list_folders(self, day: Path) -> Iterator[Path]:
-        """Folders that are there now, by name, so that those of one job come together."""
+        """Yield the folders of a day, sorted by name, so that those of one job are adjacent."""
         by_day = sorted(record_folders.list_subfolders(day))
         flat = sorted(map(os.fsdecode, filter(None, bytes(self._flat.get(day, b"")).split(END))))
         folders = ((day / name for name in by_day), (self.record_dir / name for name in flat))
         return heapq.merge(*folders, key=lambda folder: folder.name)
 
 
-END = b"\0"  # no name has it
+END = b"\0"  # no file name contains it
 
 
 def name_bytes(name: str) -> bytes:
-    """A name in a list of them."""
+    """Return a name as an entry of a list of names."""
     return os.fsencode(name) + END
 
 
 def list_names(folder: Path) -> Iterator[str]:
-    """What lies in it; nothing when it is gone by now."""
+    """Yield the names in a folder; none if it no longer exists."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         yield from (entry.name for entry in entries)
 
 
 def parse_name(path: Path) -> tuple[str, int] | None:
-    """Of a record or its samples: a job killed early may have left no record."""
+    """Return node and start of a record or its samples; None for another file. Samples count
+    because a job killed early may have no record."""
     if path.suffix not in PACKED_KINDS or not is_text(path.name):
         return None
     parts = parse_record_name(path.with_suffix(".json"))
@@ -111,7 +111,7 @@ def parse_name(path: Path) -> tuple[str, int] | None:
 
 
 def list_files(folder: Path) -> list[File]:
-    """A job's files, hidden ones too; [] when it is gone by now."""
+    """Return a job's files, hidden ones included; [] if the folder no longer exists."""
     try:
         return sorted(
             (File(Path(e.path), e.stat(follow_symlinks=False)) for e in os.scandir(folder)),
@@ -122,7 +122,7 @@ def list_files(folder: Path) -> list[File]:
 
 
 def sort_files(folder: Path, before_unix_s: float, now_unix_s: float) -> Sorted:
-    """What is to be packed of a job, what never is, and whether it is too early to say."""
+    """Classify a job's files; if one may still be written to, only set `waits`."""
     files = list_files(folder)
     newest = max((file.status.st_mtime for file in files), default=0.0)
     if newest >= before_unix_s or (
@@ -133,7 +133,7 @@ def sort_files(folder: Path, before_unix_s: float, now_unix_s: float) -> Sorted:
 
 
 def separate_kinds(folder: Path, files: Sequence[File]) -> Sorted:
-    """What can be packed of a job that is over, and what never is."""
+    """Classify the files of an ended job: those that can be packed, and those that never are."""
     starts: dict[str, list[File]] = defaultdict(list)
     for file in files:
         if not file.path.name.startswith("."):
@@ -147,12 +147,12 @@ def separate_kinds(folder: Path, files: Sequence[File]) -> Sorted:
 
 
 def is_text(name: str) -> bool:
-    """Whether a name can be in a list of jobs, and in a row of a pack."""
+    """Return whether a name can be in a list of jobs and in a row of a pack."""
     return name.isprintable() and all(ord(letter) < 0xD800 for letter in name)
 
 
 def is_finished(file: File) -> bool:
-    """No record without an end, no temporary file of one."""
+    """Return whether a file is neither a record without an end nor a temporary file."""
     if file.path.suffix != ".json":
         return not file.path.name.startswith(".")
     try:
@@ -162,10 +162,9 @@ def is_finished(file: File) -> bool:
 
 
 def unpackable_reason(files: Sequence[File]) -> str:
-    """Why a record and its samples, or a file that is neither, are never packed; "": they are.
+    """Return why a record and its samples, or another file, are never packed; "" if they can be.
 
-    The two stay together, and a pack has no more readers than each of its files.
-    """
+    Record and samples stay together, and a pack has no more readers than each of its files."""
     statuses = [file.status for file in files]
     if any(parse_name(file.path) is None for file in files) or not all(
         stat.S_ISREG(status.st_mode) for status in statuses
@@ -178,11 +177,12 @@ def unpackable_reason(files: Sequence[File]) -> str:
 
 
 def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
-    """What killed writers left of a record in a job's folder: nothing of this start was touched for
-    a week. One that a living sampler keeps has nothing in it, and is made again when it is needed."""
+    """Yield temporary files that killed writers left in a job's folder: no file of the start was
+    changed for a week. A living sampler's temporary file is empty, and is created again when
+    needed."""
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         if not any(entry.name.endswith(".json.tmp") for entry in entries):
-            return  # as nearly all: a million have no status taken
+            return  # true of nearly all folders: their files need no stat
     files = list_files(folder)
     for file in files:
         name = file.path.name
@@ -198,7 +198,8 @@ def temporary_files(folder: Path, now_unix_s: float) -> Iterator[Path]:
 
 
 def list_incomplete_packs(day: Path) -> Iterator[Path]:
-    """What a killed sweep left among a day's packs: files of a pack that has no records."""
+    """Yield what a killed sweep left in a day's packs: hidden files, and files of a pack without
+    records."""
     folder = record_packs.pack_folder(day)
     if not folder.is_dir():
         return
@@ -213,17 +214,17 @@ def list_incomplete_packs(day: Path) -> Iterator[Path]:
 
 
 def belongs_to_pack(path: Path) -> bool:
-    """Whether the file is useless without the records of its pack."""
+    """Return whether the file is useless without the records of its pack."""
     return path.suffix == record_packs.LIST_SUFFIX or path.name.startswith(record_packs.SAMPLES)
 
 
 def disk_bytes(path: Path) -> int:
-    """Of the disk, by a file or a folder itself."""
+    """Return the bytes on disk of a file, or of a folder without its content."""
     return path.lstat().st_blocks * 512
 
 
 def used_bytes(path: Path) -> int:
-    """Of the disk, by everything below a folder, links not followed."""
+    """Return the bytes on disk of everything below a folder; links are not followed."""
     total, below = 0, [os.scandir(path)]
     while below:
         entry = next(below[-1], None)

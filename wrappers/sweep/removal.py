@@ -1,7 +1,7 @@
-"""What a sweep removes: by age, by quota, and what was left behind.
+"""What a sweep removes: by age, by quota, and leftovers.
 
-What is removed is counted as `folders.used_bytes` counts it, so that the two agree to the byte.
-"""
+Removed bytes are counted as `record_files.used_bytes` counts them, so that the two agree
+exactly."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
 
 
 def day_name(day: Path) -> str:
-    """For example `2026-11/23`."""
+    """Return, for example, `2026-11/23`."""
     return "/".join(day.parts[-2:])
 
 
@@ -37,14 +37,14 @@ def remove_temporary_file(asked: SweepRequest, path: Path, done: SweepReport) ->
     done.temporary_files += 1
     if asked.dry_run:
         return
-    if path.is_dir() and not path.is_symlink():  # where a killed sweep had no room in memory
+    if path.is_dir() and not path.is_symlink():  # a killed sweep's spill folder
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
 
 
 def remove_empty_job(asked: SweepRequest, job: Path, now_unix_s: float, done: SweepReport) -> None:
-    """A folder that nothing has come into for a week: of a job that left no record."""
+    """Remove an empty job folder that has not changed for a week: the job left no record."""
     with contextlib.suppress(OSError):
         if job.stat().st_mtime < now_unix_s - record_files.TEMPORARY_S:
             if not asked.dry_run:
@@ -72,7 +72,7 @@ def remove_old_days(
 
 
 def remove_job(asked: SweepRequest, job: Path, before_unix_s: float, done: SweepReport) -> None:
-    """All of a job, packed or not, that nobody has touched since."""
+    """Remove all files of a job, packed or not, if none was changed since."""
     newest = max((f.status.st_mtime for f in record_files.list_files(job)), default=0.0)
     if newest < before_unix_s:
         done.removed_jobs += 1
@@ -84,7 +84,7 @@ def remove_job(asked: SweepRequest, job: Path, before_unix_s: float, done: Sweep
 def remove_unpackable(
     asked: SweepRequest, job: Path, before_unix_s: float, now_unix_s: float, done: SweepReport
 ) -> None:
-    """A job's files that no pack will ever have; what is not ours is nobody's to remove unasked."""
+    """Remove a job's files that are never packed. Files that are not ours are not removed."""
     stay = record_files.sort_files(job, before_unix_s, now_unix_s).stay
     for file in (file for why in stay if why != record_files.OTHER for file in stay[why]):
         done.removed_files += 1
@@ -115,7 +115,7 @@ def remove_file(asked: SweepRequest, path: Path, done: SweepReport) -> None:
 
 
 def remove_folder(path: Path) -> int:
-    """Remove an empty folder; returns its bytes on disk."""
+    """Remove a folder if it is empty; return its bytes on disk."""
     with contextlib.suppress(OSError):
         used = record_files.disk_bytes(path)
         path.rmdir()
@@ -124,17 +124,17 @@ def remove_folder(path: Path) -> int:
 
 
 def remove_empty_day(day: Path) -> int:
-    """Folders of a day and of its month that have nothing in them any more; bytes of the disk."""
+    """Remove the empty folders of a day and of its month; return their bytes on disk."""
     if day_name(day) >= record_folders.format_day(time.time() - 2 * record_folders.DAY_S):
-        return 0  # where jobs may start
+        return 0  # jobs may start in it
     return sum(remove_folder(path) for path in (record_packs.pack_folder(day), day, day.parent))
 
 
 def remove_over_quota(
     asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport
 ) -> None:
-    """The oldest days' packs, and what is never packed, until the folder is no larger than it may
-    be."""
+    """Remove the oldest days' packs and the files that are never packed, until the folder is within
+    the quota."""
     assert asked.quota_bytes is not None
     before_unix_s = now_unix_s - asked.pack_after_s
     for day in jobs.list_days():

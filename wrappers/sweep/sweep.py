@@ -1,9 +1,8 @@
 """One sweep of a folder of records.
 
-First what makes room, then what needs some. At every moment each file lies loose, or in a pack that
-is on the disk whole, or both, and then readers take the loose one; so a sweep that was killed loses
-nothing, and the next one goes on where it stood.
-"""
+Steps that free space come before steps that need some. At every moment each file is loose, or in a
+complete pack on disk, or both; in the last case readers use the loose file. So a killed sweep loses
+nothing, and the next one continues."""
 
 from __future__ import annotations
 
@@ -21,12 +20,13 @@ from steelyard.wrappers.sweep import packing, record_files, removal
 from steelyard.wrappers.sweep.record_files import File, Jobs
 from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
 
-# Its time is when a sweep last did all that it was to do: steelyard-node doctor looks at it.
+# Its modification time is the end of the last complete sweep, which steelyard-node doctor checks.
 LOCK = ".steelyard-sweep.lock"
 
 
 def sweep(asked: SweepRequest) -> SweepReport:
-    """All of it. MissingError: no such folder, not ours, or another sweep is at work."""
+    """Sweep a folder of records. Raises MissingError if the folder does not exist, has another
+    owner, or is being swept."""
     done = SweepReport()
     with lock_sweep(asked.record_dir) as lock:
         now_unix_s = time.time()
@@ -51,8 +51,8 @@ def sweep(asked: SweepRequest) -> SweepReport:
 
 @contextlib.contextmanager
 def lock_sweep(record_dir: Path) -> Iterator[int]:
-    """Nobody else sweeps meanwhile: the lock's descriptor. The folder must be ours: what others could
-    put in is not removed, nor packed, by us."""
+    """Hold the lock of sweeps and yield its descriptor. Raises MissingError unless the folder is
+    ours alone: files that others may have put there are neither removed nor packed."""
     try:
         status = record_dir.stat()
         if status.st_uid != os.geteuid() or status.st_mode & 0o022:
@@ -78,7 +78,7 @@ def lock_sweep(record_dir: Path) -> Iterator[int]:
 
 
 def open_lock(path: Path) -> int:
-    """A new one says of itself that no sweep has gone through yet."""
+    """Open the lock. A new one gets the modification time 0: no sweep is complete yet."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
         fd = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
@@ -91,7 +91,7 @@ def open_lock(path: Path) -> int:
 def pack_day(
     asked: SweepRequest, day: Path, jobs: Jobs, now_unix_s: float, done: SweepReport
 ) -> None:
-    """What is in packs already out of its folders, then the rest of the day into new ones."""
+    """Remove loose files that packs contain, then pack the day's other files."""
     before = now_unix_s - asked.pack_after_s
     if removal.day_name(day) >= record_folders.format_day(before):
         return
@@ -119,13 +119,13 @@ def pack_day(
 
 
 def list_packable(day: Path, jobs: Jobs, before: float, now_unix_s: float) -> Iterator[File]:
-    """A day's files that can be packed, job by job."""
+    """Yield a day's files that can be packed, job by job."""
     for job in jobs.list_folders(day):
         yield from record_files.sort_files(job, before, now_unix_s).packed
 
 
 def remove_packed(day: Path, jobs: Jobs, done: SweepReport) -> None:
-    """Of a sweep that was killed: what lies in a pack and loose, too."""
+    """Remove loose files that are in packs already, which a killed sweep leaves."""
     packs = record_packs.list_packs(day)
     loose = {job.name for job in jobs.list_folders(day)} if packs else set()
     for one in packs:
@@ -135,13 +135,14 @@ def remove_packed(day: Path, jobs: Jobs, done: SweepReport) -> None:
 
 
 def count_removed(removed: tuple[int, int], done: SweepReport) -> None:
-    """Jobs' folders and files that lie in packs alone now."""
+    """Count the job folders and files that are now only in packs."""
     done.packed_jobs += removed[0]
     done.packed_files += removed[1]
 
 
 def report_unpacked(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) -> None:
-    """What lies loose of days that are packed, and why; and days that found no room."""
+    """Report the loose files of packed days with the reasons, and days for whose packs the disk was
+    full."""
     before = now_unix_s - asked.pack_after_s
     last = record_folders.format_day(before)
     days = (day for day in jobs.list_days() if removal.day_name(day) < last)
@@ -156,7 +157,7 @@ def report_unpacked(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: Sw
 
 
 def report_no_space(record_dir: Path, days: Sequence[str]) -> str:
-    """One line for all days whose packs did not fit."""
+    """Return one line for all days whose packs did not fit."""
     disk = os.statvfs(record_dir)
     return (
         f"no room on the disk for packs of {counted(len(days), 'day')}, the first {days[0]}: "
