@@ -1,12 +1,13 @@
-"""From the sources into a study's database: which job is which run's, and what does not agree.
+"""Import of all sources into a study's database, matching of jobs to runs, and cross-checks.
 
-`merge.collect()` is the order of all steps. `accounting_import`, `record_import`, `sample_import` and
-`output_import` read one kind of source each. `job_index` matches jobs to runs by id and time, `attempts`
-combines accounting, submissions and run folders to attempts. `network` and `level_checks` decide whether a
-run was executed under its condition. `cross_checks` compares sources that count the same quantity.
-`unchanged_attempts` skips attempts that an earlier collect has read. `tables` writes. `job_view`,
-`job_totals` and `job_samples` do the same for one job without a study.
+`merge.collect()` runs all steps in order. `accounting_import`, `record_import`, `sample_import` and
+`output_import` read one kind of source each. `job_index` matches jobs to runs by id and time,
+`attempts` combines accounting, submissions and run folders to attempts. `network` and
+`level_checks` decide whether a run was executed under its condition. `cross_checks` compares
+sources that count the same quantity. `unchanged_attempts` skips attempts that an earlier collect
+has read. `tables` writes. `job_view`, `job_totals` and `job_samples` do the same for one job
+without a study.
 
-Collect is idempotent and becomes visible as a whole or not at all. Raw files are copied or read, never
-changed. A missing run is a row with a reason.
+Collect is idempotent and becomes visible completely or not at all. Raw files are copied or read,
+never changed. A missing run is a row with a reason.
 """

@@ -1,4 +1,4 @@
-"""Accounting into the study's database: asked once per job, kept when it is purged elsewhere."""
+"""Imports accounting rows into the study's database and keeps them after the scheduler purges them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steelyard.analysis.sources.accounting import FINAL_STATES, Accounting, Acco
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.analysis.store.spool import Spool, TextSpool
 
-# A job that is over may still be requeued or get its AdminComment; after this it is left alone.
+# An ended job may still be requeued or get its AdminComment; after this time it does not change.
 SETTLED_AFTER_S = 600.0
 FORGOTTEN = "the accounting, asked again, no longer knows the job: purged, or another cluster"
 
@@ -38,14 +38,14 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class Jobs:
-    """What the accounting knows of a study's jobs."""
+    """The accounting rows of a study's jobs."""
 
     numbered: list[NumberedRow] = field(default_factory=list)
     waiting: list[tuple[Submission, AccountingRow]] = field(default_factory=list)
     answered: set[str] = field(default_factory=set)  # submission ids
     gaps: list[Gap] = field(default_factory=list)
-    are_new: bool = False  # rows came from the accounting just now
-    too_old: dict[str, float] = field(default_factory=dict)  # by submission: its id's rows, by s
+    are_new: bool = False  # this collect queried rows
+    too_old: dict[str, float] = field(default_factory=dict)  # by submission: seconds too old
 
 
 def import_accounting(
@@ -55,7 +55,7 @@ def import_accounting(
     scratch: Path,
     progress: Progress,
 ) -> Jobs:
-    """Ask for the jobs that may have changed, keep their rows, and return all jobs' rows."""
+    """Query the jobs that may have changed, store their rows, and return all jobs' rows."""
     jobs = Jobs()
     index = JobIndex(submissions)
     kept = read_stored_rows(connection, accounting, submissions)
@@ -80,7 +80,7 @@ def import_accounting(
     record_too_old_rows(index, fresh, jobs)
     jobs.numbered += numbered.values()
     jobs.waiting += waiting
-    # Earlier answers are still there when the accounting is not.
+    # Stored answers remain valid when the accounting is unavailable.
     jobs.answered |= {n.submission.submission_id for n in jobs.numbered}
     jobs.answered |= {submission.submission_id for submission, _ in jobs.waiting}
     return jobs
@@ -89,7 +89,7 @@ def import_accounting(
 def read_stored_rows(
     connection: DuckDBPyConnection, accounting: Accounting, submissions: Sequence[Submission]
 ) -> list[tuple[str, AccountingRow]]:
-    """Submission and row of the jobs that earlier collects kept, steps left out."""
+    """Return (submission id, row) of the jobs that earlier collects stored, without steps."""
     names = ", ".join(f'"{name}"' for name in accounting.fields)
     cursor = connection.execute(
         f"SELECT submission_id, {names} FROM accounting "
@@ -103,7 +103,7 @@ def read_stored_rows(
 
 
 def drop_fields(row: AccountingRow) -> AccountingRow:
-    """The row without its text: a million of them must fit into memory."""
+    """Return the row without its text: a million rows must fit into memory."""
     return dataclasses.replace(row, fields=())
 
 
@@ -112,7 +112,7 @@ def find_settled_submissions(
     numbered: Iterable[NumberedRow],
     submissions: Sequence[Submission],
 ) -> set[str]:
-    """Submissions of which nothing new can come: all their runs ended well before they were asked."""
+    """Return submissions that cannot change: all runs ended well before the last query."""
     times = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
     if not times:
         return set()
@@ -146,14 +146,14 @@ def query_accounting(
     jobs: Jobs,
     progress: Progress,
 ) -> list[Answer]:
-    """Ask in chunks; what is not answered becomes a gap and is asked for the next time."""
+    """Query in chunks. Without an answer, add a gap; the next collect queries again."""
     answers = []
     for start in range(0, len(submissions), accounting.chunk_size):
         chunk = submissions[start : start + accounting.chunk_size]
         try:
             answers.append(query_chunk(accounting, chunk, scratch / f"accounting-{start}.jsonl"))
         except MissingError as error:
-            # It was asked several times: the other chunks would fare no better.
+            # The reader has retried several times: other chunks would fail as well.
             jobs.gaps.append(Gap(None, None, None, "accounting", str(error)))
             break
         jobs.answered |= {s.submission_id for s in chunk}
@@ -162,7 +162,7 @@ def query_accounting(
 
 
 def query_chunk(accounting: Accounting, chunk: Sequence[Submission], path: Path) -> Answer:
-    """One question; each text row notes the place of its job's row, to which its steps belong."""
+    """Query one chunk. Each text row has the index of its job's row, to which steps belong."""
     last: dict[str, str] = {}
     with TextSpool(path, ("serial", "step", *accounting.fields)) as spool:
         answer = Answer(spool)
@@ -187,11 +187,11 @@ def find_unanswered_rows(
     fresh: Sequence[AccountingRow],
     requeried: Collection[str],
 ) -> list[tuple[str, AccountingRow]]:
-    """The kept rows in whose place no fresh one came: purged, or another cluster was asked.
+    """Return the stored rows that no fresh row replaces: purged jobs, or another cluster's answer.
 
-    Of submissions asked again (`again`) an open state is no longer known to be true.
+    For submissions in `requeried`, a state that was not final becomes `lost`.
     """
-    # slurmdbd's own key: a requeued job is submitted anew.
+    # This is slurmdbd's own key: a requeue sets a new submit time.
     known = {(row.job_id, row.submit_unix_s) for row in fresh}
     told = {s.submission_id for row in fresh if (s := index.find_submission(row)) is not None}
     left = []
@@ -202,7 +202,7 @@ def find_unanswered_rows(
             left.append((submission_id, row))
         elif (row.job_id, row.submit_unix_s) in known:
             continue
-        elif not (row.waits_in_array and submission_id in told):  # a list that grew shorter
+        elif not (row.waits_in_array and submission_id in told):  # else the list became shorter
             left.append((submission_id, dataclasses.replace(row, state="lost", reason=FORGOTTEN)))
     return left
 
@@ -212,7 +212,7 @@ def drop_replaced_waiting_rows(
     stored: Sequence[tuple[str, AccountingRow]],
     remaining: Sequence[tuple[str, AccountingRow]],
 ) -> None:
-    """Take out the lists of waiting tasks in whose place newer ones came."""
+    """Delete lists of waiting tasks that newer lists replace."""
     still = {submission_id for submission_id, row in remaining if row.waits_in_array}
     gone = {submission_id for submission_id, row in stored if row.waits_in_array} - still
     connection.execute(
@@ -227,7 +227,7 @@ def map_rows(
     numbered: Mapping[int, NumberedRow],
     waiting: Sequence[tuple[Submission, AccountingRow]],
 ) -> Spool:
-    """Whose each row of an answer is; `first` is the place of its first row among all."""
+    """Return submission, run and attempt of each row; `first`: index of the answer's first row."""
     places = {id(row): place for place, row in enumerate(answer.rows)}
     with Spool(answer.spool.path.with_suffix(".map"), MAPPING_COLUMNS) as mapping:
         for place in range(len(answer.rows)):
@@ -249,9 +249,9 @@ def store_rows(
     mapping: Spool,
     replaced: bool,
 ) -> None:
-    """Rows of the study's own jobs into the table, each in the place of its older self (`anew`).
+    """Insert the rows of the study's own jobs; if `replaced`, delete their older versions first.
 
-    What was once collected and is not in the answer stays: jobs are purged, steps before them.
+    Rows that the answer lacks stay: schedulers purge jobs, and steps before jobs.
     """
     joined = (
         f"FROM ({answer.spool.select()}) AS a "
@@ -271,14 +271,14 @@ def store_rows(
 
 
 def record_too_old_rows(index: JobIndex, fresh: Sequence[AccountingRow], jobs: Jobs) -> None:
-    """Rows of a submission's job id that are older than it."""
+    """Record rows with a submission's job id that are older than the submission."""
     for off in filter(None, (index.compute_age_gap_s(row) for row in fresh)):
         known = jobs.too_old.get(off[0].submission_id, off[1])
         jobs.too_old[off[0].submission_id] = min(known, off[1])
 
 
 def find_unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
-    """Lines of jobs that the accounting has and nobody could understand; kept in `extra`."""
+    """Yield lines of jobs in the accounting that could not be parsed; `extra` keeps them."""
     rows = connection.execute(
         "SELECT run_id, attempt, JobID, extra->>'unreadable_lines', extra->>'$.unreadable[0].reason' "
         "FROM accounting WHERE extra->>'unreadable_lines' IS NOT NULL ORDER BY ALL"
@@ -292,7 +292,7 @@ def find_unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
 def find_job_gaps(
     submissions: Sequence[Submission], jobs: Jobs, now_unix_s: float
 ) -> Iterator[Gap]:
-    """Jobs that the accounting was asked for and does not know at all."""
+    """Yield submissions whose jobs the accounting answered for and does not have."""
     known = {n.submission.submission_id for n in jobs.numbered}
     known |= {s.submission_id for s, _ in jobs.waiting}
     for submission in submissions:

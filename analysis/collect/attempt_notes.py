@@ -1,6 +1,7 @@
-"""What a run's own script noted beside its result: tags, programs and their checksums.
+"""Reads the notes of a run's own script: tags, programs and their checksums, and spans.
 
-docs/formats.md parts 6 and 7. A line that is not understood is left out: the files are the user's.
+They are in docs/formats.md parts 6 and 7. Malformed lines are ignored, since users write these
+files.
 """
 
 from __future__ import annotations
@@ -40,7 +41,10 @@ class Span:
 
 
 def read_tags(attempt: Attempt) -> dict[tuple[str, str], str]:
-    """From (node, key) to value: those of the records, and over them those of the run's script."""
+    """Return the value of each (node, key).
+
+    A tag of the run's script replaces one of the record.
+    """
     found = {
         (node, key): value
         for node, record in attempt.records.items()
@@ -54,7 +58,7 @@ def read_tags(attempt: Attempt) -> dict[tuple[str, str], str]:
 
 
 def read_used_files(attempt: Attempt) -> Iterator[UsedFile]:
-    """Programs and libraries, each once per node."""
+    """Yield programs and libraries, each once per node."""
     seen = set()
     for node, line in read_note_lines(attempt, "environment"):
         used = parse_used_file(node, line)
@@ -64,7 +68,7 @@ def read_used_files(attempt: Attempt) -> Iterator[UsedFile]:
 
 
 def parse_used_file(node: str, line: str) -> UsedFile | None:
-    """One line of environment.CLIENT."""
+    """Parse one line of environment.CLIENT; return None when it is malformed."""
     try:
         document = json.loads(line)
     except ValueError:
@@ -76,7 +80,10 @@ def parse_used_file(node: str, line: str) -> UsedFile | None:
 
 
 def read_spans(attempt: Attempt) -> Iterator[Span]:
-    """Times of the run that its script has named; what is no time is left out, as all bad lines."""
+    """Yield the named time spans of the run's script, each iteration once.
+
+    Ignore malformed lines.
+    """
     texts = [line for _, line in read_note_lines(attempt, "spans")]
     if attempt.folder is not None:
         texts += read_text(attempt.folder.path / "spans.run").split("\n")[:-1]
@@ -89,7 +96,7 @@ def read_spans(attempt: Attempt) -> Iterator[Span]:
 
 
 def parse_span(line: str) -> Span | None:
-    """One line of spans.CLIENT or spans.run."""
+    """Parse one line of spans.CLIENT or spans.run; return None when it is malformed."""
     try:
         document = parse_json(line)
         name, iteration = str(document["span"]), int(document.get("iteration", 1))
@@ -102,7 +109,7 @@ def parse_span(line: str) -> Span | None:
 
 
 def read_note_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:
-    """(node, line) of NAME.CLIENT of every client; a last line without its end was cut short."""
+    """Yield (node, line) of NAME.CLIENT of every client, without a last line that has no line end."""
     if attempt.folder is None:
         return
     for client in range(attempt.clients or 0):
@@ -113,13 +120,13 @@ def read_note_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:
 
 
 def read_client_node(folder: Path, client: int) -> str:
-    """The node that a client said it was ready on; empty when it never did."""
+    """Return the node on which a client reported that it was ready, or an empty string."""
     words = read_text(folder / f"client.{client}").split()
     return words[1] if len(words) > 1 and words[0] == "ready" else ""
 
 
 def read_text(path: Path) -> str:
-    """A file's text, empty when it is not there or no regular file."""
+    """Return a file's text, or an empty string when it does not exist or is no regular file."""
     try:
         return read_regular(path, NOTE_BYTES).decode("utf-8", "replace")
     except OSError:

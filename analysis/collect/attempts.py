@@ -1,4 +1,4 @@
-"""Attempts of runs: what the accounting, the submissions and the run folders say, put together."""
+"""Attempts of runs, built from the accounting, the submissions and the run folders."""
 
 from __future__ import annotations
 
@@ -41,30 +41,32 @@ class Attempt:
     tries: int | None = None
     nodes: tuple[str, ...] = ()
     stamp: str | None = None
-    # Not in the table:
-    order: tuple[float, int] = (0.0, 0)  # by submission, then restart: the last one counts
+    # The following fields are not columns of the table:
+    order: tuple[float, int] = (0.0, 0)  # by submission, then restart: the largest one counts
     submission_id: str | None = None
-    job_window: tuple[float, float] | None = None  # where the job's record must have its start
+    job_window: tuple[float, float] | None = None  # range of the job's record's start time
     folder: RunFolder | None = None
     row: AccountingRow | None = None
     records: dict[str, Record] = field(default_factory=dict)
 
     @property
     def has_no_job(self) -> bool:
-        """It ran outside of any: its records lie in its own folder."""
+        """Whether the run was executed outside any job. Its records are then in its own folder."""
         return self.folder is not None and self.job_id is None
 
     @property
     def is_over(self) -> bool:
-        """It began, and nothing more will come of it: everything it leaves must be there."""
+        """Whether the attempt started and has ended or is running, so that its files must exist."""
         return self.state not in WAITING_STATES and self.start_unix_s is not None
 
 
 def build_waiting_attempts(
     submission: Submission, row: AccountingRow, started: set[str]
 ) -> list[Attempt]:
-    """Array tasks that have no job of their own: waiting, or cancelled before their start."""
-    # Slurm cuts long lists of tasks short: then it is all that have not started.
+    """Return attempts for array tasks without a job id: they wait, or were canceled before their
+    start.
+    """
+    # Slurm truncates long lists of tasks. An empty list stands for all tasks that have not started.
     tasks = row.waiting_tasks or range(len(submission.run_ids))
     return [
         Attempt(
@@ -86,7 +88,7 @@ def build_waiting_attempts(
 
 
 def build_from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
-    """An attempt that the accounting knows, with its folder if it left one."""
+    """Return the attempt of an accounting row, completed by its run folder if it has one."""
     row = numbered.row
     told = study_files.SchedulerReport(row.state, row.reason, row.start_unix_s is not None)
     state, reason = study_files.decide_outcome(told, folder)
@@ -120,7 +122,10 @@ def build_from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
 
 
 def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
-    """What result.json knows better: its times are finer, its nodes and clients are the run's."""
+    """Take times, nodes, clients and exit code from result.json, which has them more precisely.
+
+    The times of result.json are finer, and its nodes and clients are those of the run.
+    """
     attempt.folder = folder
     if folder is None or folder.result is None:
         return
@@ -135,27 +140,30 @@ def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
     attempt.nodes = attempt.nodes or folder.nodes
     codes = [code for code in folder.exit_codes if code is not None]
     said = attempt.exit_code
-    # sacct of 22.05 tells 137 as 9.
+    # sacct of 22.05 reports 137 as 9.
     if codes and (said is None or max(codes) == said + 128):
         attempt.exit_code = max(codes)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownJobs:
-    """All that is known of a study's jobs."""
+    """What the accounting, the submissions and the run folders contain of a study's jobs."""
 
     submissions: Sequence[Submission]
     index: JobIndex
     numbered: Sequence[NumberedRow]
-    waiting: Sequence[tuple[Submission, AccountingRow]]  # rows of array tasks without an own id
+    waiting: Sequence[tuple[Submission, AccountingRow]]  # rows of array tasks without a job id
     folders: Mapping[tuple[str, str], RunFolder]  # by run and attempt
-    answered: frozenset[str]  # submissions whose jobs the accounting was asked for
+    answered: frozenset[str]  # submissions whose jobs the accounting has answered for
     now_unix_s: float
-    at_work: str | None = None  # the submission that a local submit executes now
+    at_work: str | None = None  # submission that a local submit is executing
 
 
 def find_scheduler(folder: RunFolder, submission: Submission | None) -> str:
-    """Where the folder does not tell: as it was handed in, else by the form of the job's id."""
+    """Return the scheduler of a run folder that does not name it.
+
+    It is the scheduler of the submission, else the one whose job ids have this form.
+    """
     if not folder.has_job:
         return NO_JOB
     if submission is not None and submission.job_id is not None:
@@ -166,7 +174,7 @@ def find_scheduler(folder: RunFolder, submission: Submission | None) -> str:
 def build_from_folder(
     folder: RunFolder, submission: Submission | None, known: KnownJobs
 ) -> Attempt:
-    """An attempt that only its folder tells of: local, or not (or not yet) in the accounting."""
+    """Return an attempt that only its run folder shows: local, or not (yet) in the accounting."""
     answered = submission is None or submission.submission_id in known.answered
     at_work = submission is not None and submission.submission_id == known.at_work
     is_new = known.now_unix_s - (folder.began_unix_s or 0.0) < ACCOUNTING_LAG_S
@@ -212,7 +220,10 @@ def build_from_folder(
 def build_unlisted_attempt(
     submission: Submission, task: int, answered: bool, job_known: bool, now_unix_s: float
 ) -> Attempt:
-    """A submitted run that nothing tells of; `job_known`: but of other tasks of its array."""
+    """Return the attempt of a submitted run that neither accounting nor folder shows.
+
+    `job_known`: the accounting has other tasks of the run's array.
+    """
     attempt = Attempt(
         run_id=submission.run_ids[task],
         attempt=f"{submission.job_id}_{task}.0",
@@ -229,7 +240,7 @@ def build_unlisted_attempt(
     elif now_unix_s - submission.submitted_unix_s < ACCOUNTING_LAG_S:
         attempt.reason = "submitted a moment ago, not in the accounting yet"
     elif job_known:
-        # Single tasks that are cancelled while they wait leave no row in Slurm's accounting.
+        # Slurm's accounting has no row for a single array task that was canceled while it waited.
         attempt.state = "cancelled"
         attempt.reason = "not in the accounting, unlike its array: cancelled while it waited"
     else:
@@ -239,9 +250,9 @@ def build_unlisted_attempt(
 
 
 def build_attempts(known: KnownJobs) -> list[Attempt]:
-    """All attempts of a study."""
+    """Return all attempts of a study."""
     attempts: dict[tuple[str, str], Attempt] = {}
-    # Submissions of a run that an attempt tells of: (run, submission).
+    # (run, submission) for which an attempt exists
     begun: set[tuple[str, str]] = set()
     for numbered in known.numbered:
         key = numbered.run_id, numbered.attempt
@@ -257,13 +268,16 @@ def build_attempts(known: KnownJobs) -> list[Attempt]:
     with_result = {a.run_id for a in attempts.values() if a.folder and a.state in RESULT_STATES}
     for attempt in build_unstarted_attempts(known, begun):
         if attempt.state == "lost" and attempt.run_id in with_result:
-            attempt.order = (0.0, 0)  # a result counts, and no job that nothing tells of
+            attempt.order = (0.0, 0)  # a result counts more than a job without any trace
         attempts[attempt.run_id, attempt.attempt] = attempt
     return list(attempts.values())
 
 
 def mark_requeued(attempts: Iterable[Attempt]) -> None:
-    """Without the accounting a later start of the job tells that the earlier ones are over."""
+    """Mark the attempts that a later start of the same job shows to be over.
+
+    This needs no accounting.
+    """
     last: dict[tuple[str, str | None], int] = defaultdict(int)
     attempts = list(attempts)
     for attempt in attempts:
@@ -278,7 +292,7 @@ def mark_requeued(attempts: Iterable[Attempt]) -> None:
 def build_unstarted_attempts(
     known: KnownJobs, with_jobs: set[tuple[str, str]]
 ) -> Iterator[Attempt]:
-    """Yield submitted runs without a job of their own yet, and runs that no source reports."""
+    """Yield an attempt for each submitted run that has no job yet, or that no source reports."""
     rows: dict[str, list[AccountingRow]] = defaultdict(list)
     for submission, row in known.waiting:
         rows[submission.submission_id].append(row)

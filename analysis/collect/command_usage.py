@@ -1,9 +1,9 @@
 """The table `command_usage`: what a run's own program used, without the shells and srun around it.
 
-The programs that job scripts start by sy_measured are waited for by steelyard-time, which knows what
-they and the children that they waited for have used. What nobody waited for it cannot know. So its
-figures hold only where the job's record has no more CPU time than all shells of the run have, which
-the view `measurements` compares.
+Job scripts start programs by `sy_measured`. steelyard-time waits for them and reads their usage
+with that of the children they waited for. Processes that were not waited for are missing. So the
+figures are valid only if the job's record has no more CPU time than all shells of the run. The view
+`measurements` compares these.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from steelyard.analysis.store.spool import Spool
 from steelyard.jobscripts import client_usage
 
 SUMS = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
-# Of several programs of a client, one after another, the largest.
+# A client may run several programs one after another: the largest value counts.
 LARGEST = ("max_memory_bytes", "largest_process_bytes")
 
 
 def read_client_usage(folder: Path, client: int) -> dict[str, float]:
-    """All programs of a client together; a key that one of them lacks is left out."""
+    """Return the usage of all programs of a client, without keys that one of them lacks."""
     programs = list(takewhile(bool, (client_usage.read(folder, client, n) for n in count(1))))
     known = set.intersection(*map(set, programs)) if programs else set()
     sums = {key: sum(one[key] for one in programs) for key in SUMS if key in known}
@@ -36,7 +36,10 @@ def read_client_usage(folder: Path, client: int) -> dict[str, float]:
 
 
 def sum_shells_cpu_s(folder: Path, clients: int) -> float | None:
-    """CPU time of all shells of the run with what they have waited for; None: not all are known."""
+    """Return the CPU time in seconds of all shells of the run and what they waited for.
+
+    None: some shell's time is missing.
+    """
     noted = [client_usage.shell_cpu_s(folder, str(name)) for name in ("main", *range(clients))]
     known = [one for one in noted if one is not None]
     if len(known) < len(noted):
@@ -45,7 +48,7 @@ def sum_shells_cpu_s(folder: Path, clients: int) -> float | None:
 
 
 def build_row(attempt: Attempt) -> list[float | None] | None:
-    """Figures of an attempt in the order of the table; None: not every client's are known."""
+    """Return an attempt's figures in the order of the table; None: a client's figures are missing."""
     if attempt.folder is None or not attempt.clients:
         return None
     folder = attempt.folder.path
@@ -67,7 +70,7 @@ def build_row(attempt: Attempt) -> list[float | None] | None:
 
 
 def find_largest_memory(folder: Path, clients: Sequence[Mapping[str, float]]) -> float | None:
-    """Of the node whose clients had most; None: not known of one of them."""
+    """Return the largest memory in bytes of a node's clients together; None: one is missing."""
     nodes: dict[str, float] = defaultdict(float)
     for client, one in enumerate(clients):
         if "max_memory_bytes" not in one:
@@ -77,7 +80,7 @@ def find_largest_memory(folder: Path, clients: Sequence[Mapping[str, float]]) ->
 
 
 def write_usage(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
-    """The table; attempts without a row have no figures of their program."""
+    """Write the table. Attempts without figures of their program get no row."""
     columns = read_table_columns(connection, "command_usage")
     with Spool(scratch / "command_usage.jsonl", columns) as spool:
         for attempt in attempts:

@@ -1,9 +1,9 @@
-"""The same quantity from different sources, held against each other: the table `checks`.
+"""The table `checks`: comparisons of sources that count the same quantity.
 
-Samples, records and the scheduler count joules, bytes and CPU time each in their own way. Where two
-of them differ by more than their ways can explain, one of them is wrong: then the report says so.
-Only what is whole is compared: complete records, files of samples that were read to their end, and
-attempts that began, of which every node has a record.
+Samples, records and the scheduler count joules, bytes and CPU time independently. If two sources
+differ by more than their methods explain, one of them is wrong, and the report shows it. Only
+complete data are compared: complete records, samples that were read to their end, and started
+attempts with a record of every node.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from steelyard.facts.quantities import COUNTERS, METRICS
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How far two sources may be apart: share x the larger value + per_node x nodes.
+    """How far two sources may differ: share x the larger value + per_node x nodes.
 
-    `rule` is `equal`; `not more` where the second source is known to count only a part: then it may
-    be smaller by any amount; `not less` where the first is.
+    `rule` is `equal`, `not more` or `not less`. With `not more` the second source counts only a
+    part and may be smaller by any amount. With `not less` this applies to the first source.
     """
 
     share: float
@@ -32,25 +32,26 @@ class Bound:
     why: str
 
     def sql(self, a: str, b: str, nodes: str) -> str:
-        """The bound as an SQL expression, in the quantity's unit."""
+        """Return the bound as an SQL expression, in the quantity's unit."""
         return f"{self.share!r} * greatest(abs({a}), abs({b})) + {self.per_node!r} * {nodes}"
 
 
 # A record's totals are those of the sampler's last reading, which is also the last line of its
-# samples (docs/formats.md part 2); there six decimals are written, in a record all.
+# samples (docs/formats.md part 2). Samples have six decimals, a record has all.
 SAME_READING = "both are the sampler's last reading: six decimals in the one, all in the other"
 WHOLE = Bound(0.0, 0.0, "equal", SAME_READING)
 REAL = Bound(1e-6, 1e-5, "equal", SAME_READING)
 
-# The record of a command (`steelyard run`, a local run) has what wait4 told at its end: all that
-# ended below it, also what no sample saw. Where samples have more, by more than the clock ticks in
-# which some kernels count, the sampler's own totals stay in the record (plugins/node/record/end.c).
+# The record of a command (`steelyard run`, a local run) has the usage that wait4 returned at its
+# end: of all processes below it that ended, also those that no sample saw. If the samples have
+# more, by more than the clock ticks in which some kernels count, the record keeps the sampler's own
+# totals (plugins/node/record/end.c).
 TICKS_S = 0.02
 BY_WAIT4 = {"cpu_s": ("cpu", "rusage")} | dict.fromkeys(
     ("rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes"), ("io", "reaped")
 )
 
-# What sacct has of a quantity, and how it counts.
+# How sacct counts a quantity, and the bound that follows.
 TO_SCHEDULER = {
     "cpu_s": Bound(
         0.05,
@@ -91,8 +92,9 @@ list_sum(list_transform(list_reverse(string_split(split_part(t, '-', -1), ':')),
     lambda part, place: TRY_CAST(part AS DOUBLE) * pow(60, place - 1)))
 + CASE WHEN contains(t, '-') THEN TRY_CAST(split_part(t, '-', 1) AS DOUBLE) * 86400 ELSE 0 END"""
 
-# One row per attempt; not of those that never began (no clients): where a condition is refused, Slurm
-# counts what its own daemons did, and no sampler had anything to measure. Joules of 0 mean that Slurm has no counter, and its rows are never summed.
+# One row per attempt, but none for attempts that never started (no clients): if a node refuses a
+# condition, Slurm counts its own daemons, and no sampler measures. An energy of 0 J means that
+# Slurm has no counter. Energies of steps are never summed.
 SCHEDULER = """
 CREATE OR REPLACE TEMP TABLE scheduler_totals AS
 SELECT run_id, attempt,
@@ -107,7 +109,7 @@ FROM accounting SEMI JOIN (
 GROUP BY run_id, attempt"""
 
 
-# What our hook in OpenPBS wrote into the accounting of each node (docs/formats.md part 5).
+# What Steelyard's hook in OpenPBS wrote into the accounting for each node (docs/formats.md part 5).
 BY_NODE = """
 CREATE OR REPLACE TEMP TABLE scheduler_nodes AS
 SELECT run_id, attempt, node, {columns} FROM (
@@ -121,13 +123,13 @@ SELECT run_id, attempt, node, {columns} FROM (
 
 
 def scheduler_nodes() -> str:
-    """BY_NODE with every counter."""
+    """Return BY_NODE with every counter."""
     cells = (f"TRY_CAST(told->>'{name}' AS DOUBLE) AS {name}" for name in COUNTERS)
     return BY_NODE.format(columns=", ".join(cells), resource=HOOK)
 
 
 def make_sums_sql(table: str, where: str) -> str:
-    """Totals over the nodes of the attempts of which `table` has every node."""
+    """Return SQL for totals over nodes, for the attempts of which `table` has every node."""
     columns = ", ".join(
         f"CASE WHEN count(t.{name}) = count(*) THEN sum(t.{name}) END AS {name}"
         for name in COUNTERS
@@ -142,7 +144,7 @@ def make_sums_sql(table: str, where: str) -> str:
 def make_pair_sql(
     quantity: str, names: tuple[str, str], tables: str, nodes: str, bound: Bound, node: str = "NULL"
 ) -> str:
-    """The rows of one comparison; `tables` joins the sources as a and b."""
+    """Return SQL for the rows of one comparison; `tables` joins the sources as a and b."""
     a, b = f"a.{quantity}::DOUBLE", f"b.{quantity}::DOUBLE"
     allowed = bound.sql(a, b, nodes)
     difference = {
@@ -158,8 +160,10 @@ def make_pair_sql(
 
 
 def make_comparisons(filled: frozenset[str]) -> Iterator[str]:
-    """Each as a SELECT statement, of the tables that have rows: planning all takes longer than a
-    small study's rows do."""
+    """Yield the comparisons as SELECT statements, for the tables that have rows.
+
+    Planning all of them would take longer than the rows of a small study.
+    """
     if filled >= {"whole_samples", "whole_records"}:
         for quantity in COUNTERS:
             yield from compare_samples_with_records(quantity)
@@ -176,7 +180,10 @@ def make_comparisons(filled: frozenset[str]) -> Iterator[str]:
 
 
 def compare_samples_with_records(quantity: str) -> Iterator[str]:
-    """The same reading; of a command's record what wait4 told."""
+    """Yield SQL that compares the last sample with the record.
+
+    Records of commands have the usage that wait4 returned.
+    """
     both = "whole_samples AS a JOIN ({}) AS b USING (run_id, attempt, node)"
     names, bound = ("samples", "records"), REAL if METRICS[quantity].is_real else WHOLE
     if quantity not in BY_WAIT4:
@@ -193,12 +200,12 @@ def compare_samples_with_records(quantity: str) -> Iterator[str]:
 
 
 def write_checks(connection: DuckDBPyConnection) -> None:
-    """The table `checks`; attempts, records, sources and accounting must be there already."""
+    """Write the table `checks`; attempts, records, sources and accounting must have been written."""
     for statement in (BYTES, SECONDS, SCHEDULER, scheduler_nodes()):
         connection.execute(statement)
     views = {
         "whole_records": "SELECT * FROM records WHERE complete",
-        # Where the record was cut short the samples were, too; a full disk cuts them alone.
+        # A truncated record has truncated samples. A full disk truncates only the samples.
         "whole_samples": "SELECT * FROM sources SEMI JOIN "
         "(SELECT * FROM whole_records WHERE samples_lost IS NOT DISTINCT FROM 0) "
         "USING (run_id, attempt, node) "

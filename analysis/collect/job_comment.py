@@ -1,4 +1,4 @@
-"""What AdminComment is to have of a job, from its records (formats.md part 5)."""
+"""Builds a job's AdminComment from its records (docs/formats.md part 5)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from steelyard.analysis.sources.admin_comment import IN_COMMENT
 from steelyard.analysis.sources.records import Record
 from steelyard.facts.quantities import METRICS, TOTALS
 
-# The record goes on after the comment was written, until the job's last process has ended: by so
-# much of a total, or by what the job uses in so many seconds, they may differ.
+# The sampler writes AdminComment first and continues until the job's last process has ended. So the
+# record may differ by this share of a total, or by what the job uses in this many seconds.
 SHARE, MOMENT_S = 0.01, 0.5
 
 
 def format_json(document: Mapping[str, Any]) -> str:
-    """One line of JSON."""
+    """Return the document as one line of JSON."""
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def build_comment(view: JobView) -> dict[str, Any]:
-    """What stands below our key: all but what goes without saying."""
+    """Return the content of Steelyard's key in AdminComment, without empty and default values."""
     measured = find_complete_records(view)
     totals = {name: compute_total(view, measured, name) for name in IN_COMMENT}
     document: dict[str, Any] = {
@@ -56,7 +56,10 @@ def build_comment(view: JobView) -> dict[str, Any]:
 
 
 def is_less_complete(comment: Mapping[str, Any] | None, ours: Mapping[str, Any]) -> bool:
-    """Whether what is written has less of the job than its records: nothing, a step, fewer nodes."""
+    """Whether AdminComment covers less of the job than its records.
+
+    It does when it is absent, was written before the job's end, or covers fewer nodes.
+    """
     if comment is None or comment.get("so_far"):
         return True
     if (comment.get("nodes_measured") or 0) < ours["nodes_measured"]:
@@ -65,7 +68,7 @@ def is_less_complete(comment: Mapping[str, Any] | None, ours: Mapping[str, Any])
 
 
 def find_different_totals(comment: Mapping[str, Any], ours: Mapping[str, Any]) -> list[str]:
-    """The totals that the records have, and the comment has not, or not so."""
+    """Return the totals that the records have and that the comment lacks or states differently."""
     if admin_comment.is_partial(ours):
         return []
     elapsed = ours["elapsed_s"]
@@ -79,13 +82,16 @@ def find_different_totals(comment: Mapping[str, Any], ours: Mapping[str, Any]) -
 
 
 def find_complete_records(view: JobView) -> list[Record]:
-    """Of the nodes whose sampler covered the job. Where nothing counted all of its processes, what they
-    used is no total; energy, time and conditions are."""
+    """Return the records of the nodes whose sampler covered the job.
+
+    If some of a job's processes were not counted, their usage is no total. Energy, time and network
+    conditions of such a record are still valid.
+    """
     return [node.record for node in view.nodes if node.record.has_final_totals(of_node=True)]
 
 
 def describe_node_type(view: JobView) -> dict[str, Any]:
-    """What the first node is."""
+    """Return type, virtual machine, container and kernel of the job's first node."""
     names = ("node_type", "vm", "container", "kernel")
     first = next((n for n in view.nodes if n.node == view.all_nodes[0]), None)
     return {name: first.values[name] if first else None for name in names}
@@ -94,7 +100,10 @@ def describe_node_type(view: JobView) -> dict[str, Any]:
 def compute_total(
     view: JobView, measured: list[Record], name: str
 ) -> tuple[float | None, str | None]:
-    """A total over the job's nodes, or None and the reason: of one node its record's own."""
+    """Return a total over the job's nodes, or None and the reason.
+
+    A job with one node gives the reason in its record.
+    """
     path = TOTALS[name].path
     if name in METRICS:
         value, why = view.total_or_reason(name)
@@ -108,7 +117,10 @@ def compute_total(
 def sum_field(
     view: JobView, measured: list[Record], path: str, largest: bool
 ) -> tuple[float | None, str | None]:
-    """Of what is no metric of runs."""
+    """Return the sum or the largest value of a record's field, or None and the reason.
+
+    This is for fields that are no metric of runs. Idle nodes are not counted.
+    """
     used = [record for record in measured if not job_totals.is_idle(record)]
     numbers = [value for r in used if isinstance(value := r.get(path), int | float)]
     unknown = len(view.all_nodes) - len(measured) + len(used) - len(numbers)
@@ -118,14 +130,14 @@ def sum_field(
 
 
 def round_value(name: str, value: float | None) -> float | int | None:
-    """Microseconds and microjoules; bytes are whole."""
+    """Round a real value to 6 decimals (microseconds, microjoules) and make others whole numbers."""
     if value is None:
         return None
     return round(value, 6) if TOTALS[name].is_real else int(value)
 
 
 def has_exclusive_nodes(records: list[Record]) -> bool | None:
-    """Whether the job had all of its nodes for itself."""
+    """Whether the job had all of its nodes exclusively; None: unknown."""
     said = [record.get("job.exclusive") for record in records]
     if False in said:
         return False
@@ -133,7 +145,7 @@ def has_exclusive_nodes(records: list[Record]) -> bool | None:
 
 
 def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
-    """For each reason, in its first words, what is not known."""
+    """Return the names of the missing values by reason, cut at its first punctuation."""
     found: dict[str, list[str]] = {}
     for name, why in missing.items():
         found.setdefault(re.split("[:;,]", why)[0], []).append(name)
@@ -141,7 +153,7 @@ def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
 
 
 def describe_conditions(records: list[Record]) -> dict[str, Any]:
-    """What was asked for of the network, and whether it was had."""
+    """Return the requested network conditions and whether they were applied."""
     for record in records:
         asked = record.get("network_conditions.requested")
         if asked is not None:

@@ -1,7 +1,7 @@
-"""Which run and which attempt a job of the accounting belongs to.
+"""Matches jobs of the accounting to runs and attempts.
 
-By job id first and by time second, because job ids are used again: after the scheduler's highest
-id, and by every throwaway cluster from 1.
+Jobs are matched by id first and time second, because job ids are reused: after the scheduler's
+highest id, and by every temporary cluster from 1.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.study_files import Submission
 
-# Clocks of the submitting host, the controller and the nodes may differ by this much.
+# Seconds by which clocks of the submitting host, the controller and the nodes may differ.
 CLOCK_SLACK_S = 60.0
-# A job shows in the accounting some seconds after its submission.
+# A job appears in the accounting some seconds after its submission.
 ACCOUNTING_LAG_S = 120.0
-# A job that was submitted later than this after the scheduler was first asked is another one.
+# A job that was submitted later than this after the submission here is another one.
 LATE_S = 600.0
 
 
 def find_latest_before(
     submissions: Iterable[Submission], unix_s: float | None
 ) -> Submission | None:
-    """The last of the submissions that can have caused something at this time."""
+    """Return the last submission that can have caused something at this time."""
     fitting = (
         s
         for s in submissions
@@ -34,7 +34,7 @@ def find_latest_before(
 
 
 class JobIndex:
-    """Which run a row of the accounting belongs to."""
+    """Finds the submission and the run of a row of the accounting."""
 
     def __init__(self, submissions: Iterable[Submission]) -> None:
         self._by_job: dict[str, list[Submission]] = defaultdict(list)
@@ -46,7 +46,7 @@ class JobIndex:
                 self._by_run[run_id].append(submission)
 
     def find_submission(self, row: AccountingRow) -> Submission | None:
-        """The submission that made this job."""
+        """Return the submission that created this job."""
         same_id = self._by_job.get(row.array_job_id or row.job_id, ())
         return find_latest_before(
             (s for s in same_id if None in (s.cluster, row.cluster) or s.cluster == row.cluster),
@@ -55,14 +55,17 @@ class JobIndex:
 
     @staticmethod
     def can_be_from(submission: Submission, row: AccountingRow) -> bool:
-        """Whether the job can have come from that submission: what starts for the first time was
-        submitted when the scheduler was asked; each requeue submits again."""
+        """Whether the job can come from that submission.
+
+        A first start has the submit time of the submission. Each requeue sets a new submit time.
+        """
         latest = submission.submitted_unix_s + LATE_S
         is_late = row.submit_unix_s is not None and row.submit_unix_s > latest
         return not (row.restarts == 0 and is_late and row.step is None)
 
     def compute_age_gap_s(self, row: AccountingRow) -> tuple[Submission, float] | None:
-        """A row of a submission's job id that is too old to be its: by how many seconds.
+        """Return the submission with a row's job id that is newer than the row, and by how many
+        seconds.
 
         None: the row fits, or no submission has its id.
         """
@@ -73,12 +76,12 @@ class JobIndex:
         return min(off, key=lambda pair: pair[1], default=None)
 
     def find_run_submission(self, run_id: str, start_unix_s: float | None) -> Submission | None:
-        """The submission from which an attempt of a run with this start came."""
+        """Return the submission of a run's attempt that started at this time."""
         return find_latest_before(self._by_run.get(run_id, ()), start_unix_s)
 
     @staticmethod
     def find_run_id(submission: Submission, row: AccountingRow) -> str | None:
-        """The run of a job that has an id of its own; None: the submission names none."""
+        """Return the run of a job with an own id; None: the submission names none."""
         index = int(row.array_task_id) if row.array_task_id is not None else 0
         if row.array_task_id is None and len(submission.run_ids) != 1:
             return None
@@ -99,9 +102,9 @@ class NumberedRow:
 def number_rows(
     index: JobIndex, rows: Sequence[AccountingRow]
 ) -> tuple[dict[int, NumberedRow], list[tuple[Submission, AccountingRow]]]:
-    """Rows of jobs: by their place in `rows` with run and attempt; and rows of waiting tasks.
+    """Return rows with run and attempt, by their index in `rows`, and rows of waiting tasks.
 
-    A requeued job has one row per start, in this order its restart counts 0, 1, 2, …
+    A requeued job has one row per start; their restart counts are 0, 1, 2, … in this order.
     """
     by_job: dict[tuple[str, str], list[tuple[int, Submission]]] = defaultdict(list)
     waiting = []
@@ -131,20 +134,22 @@ def number_rows(
 def keep_one_job(
     rows: Sequence[AccountingRow], places: Sequence[tuple[int, Submission]]
 ) -> list[tuple[int, Submission]]:
-    """Without those of a later job that was given the same id."""
+    """Return the rows before those of a later job with the same id."""
     ours: list[tuple[int, Submission]] = []
     for place, submission in places:
         row = rows[place]
         is_ours = JobIndex.can_be_from(submission, row)
         if not is_ours or (ours and is_other_job(row, rows[ours[0][0]])):
-            break  # whatever comes now is a start of that one
+            break  # all further rows are starts of that job
         ours.append((place, submission))
     return ours
 
 
 def is_other_job(row: AccountingRow, first: AccountingRow) -> bool:
-    """Somebody else's job, one of another name, or one that starts for the first time (releases that
-    count starts say so)."""
+    """Whether the row belongs to another job than the first row with this id.
+
+    It does if user or name differ, or if it is a first start (where the scheduler counts starts).
+    """
     said = ((row.user, first.user), (row.name, first.name))
     is_other = any(None not in pair and pair[0] != pair[1] for pair in said)
     return is_other or (row.restarts == 0 and row.submit_unix_s != first.submit_unix_s)
@@ -153,8 +158,10 @@ def is_other_job(row: AccountingRow, first: AccountingRow) -> bool:
 def find_earlier_starts(
     rows: Sequence[AccountingRow],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Of the rows of one id, in their order: when the last one's job began before, and when other jobs
-    that had the id began."""
+    """Return earlier starts of the last row's job, and starts of other jobs with this id.
+
+    `rows` are the rows of one id, in the order of age.
+    """
     mine, others = list[float](), list[float]()
     later, begins = rows[-1], mine
     for row in reversed(rows[:-1]):
@@ -167,7 +174,7 @@ def find_earlier_starts(
 
 
 def age_sort_key(row: AccountingRow) -> tuple[float, float]:
-    """Sorts the rows of one job: a row without a start is the latest."""
+    """Return a key that sorts the rows of one job by age; a row without a start is the latest."""
     far = float("inf")
     return (
         far if row.start_unix_s is None else row.start_unix_s,

@@ -1,4 +1,4 @@
-"""What one job's samples say, read as collect does, into a database that goes away."""
+"""Loads the samples of single jobs into a temporary database, as collect does."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def load_samples(
     records: Mapping[str, Record], scratch: Path
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The samples of these nodes' records as the table `samples`; those that exist."""
+    """Open a database whose table `samples` has the existing samples of these nodes' records."""
     with load_job_samples({"run": records}, scratch) as connection:
         yield connection
 
@@ -30,7 +30,7 @@ def load_samples(
 def load_job_samples(
     jobs: Mapping[str, Mapping[str, Record]], scratch: Path
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The same of several jobs, whose keys here are their samples' `run_id`."""
+    """Do the same for several jobs. The keys of `jobs` become the `run_id` of their samples."""
     import duckdb
 
     from steelyard.analysis.collect import sample_import
@@ -52,7 +52,7 @@ def load_job_samples(
 
 
 def compute_sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str, Any]]:
-    """Totals of records cut short, by node, computed as collect does."""
+    """Return the totals of truncated records by node, computed as collect does."""
     from steelyard.analysis.collect import tables, unchanged_attempts
 
     attempt = Attempt("run", "attempt", "none", "completed", records=dict(records))
@@ -69,7 +69,7 @@ def compute_sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str,
 
 
 def compute_job_shares(records: Mapping[str, Record], idle: IdlePower) -> dict[str, EnergyShare]:
-    """By node, what of its joules can be the job's."""
+    """Return by node which share of its energy can be attributed to the job."""
     told = {node: record.get("energy.idle_w") for node, record in records.items()}
     idle = replace(idle, configured_w={node: w for node, w in told.items() if w is not None})
     with (

@@ -1,4 +1,4 @@
-"""What a job has used in all: sums over its nodes, or why there is none."""
+"""Totals of a job: sums over its nodes, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -13,21 +13,29 @@ NOT_SAID = "of the whole node; not known whether the job was alone"
 
 
 def is_exclusive(record: Record) -> bool | None:
-    """Whether what the node used is the job's; what no scheduler started is told as the node's."""
+    """Whether the node's usage is the job's own; None: unknown.
+
+    This is always so for a command that no scheduler started.
+    """
     if record.get("job.scheduler") == "none":
         return True
     return None if (found := record.get("job.exclusive")) is None else bool(found)
 
 
 def is_idle(record: Record) -> bool:
-    """No step of the job came to the node: it adds nothing to what processes use."""
+    """Whether no step of the job ran on the node.
+
+    It then adds nothing to the usage of processes.
+    """
     return record.get("processes.named") is False
 
 
 def compute_job_total(
     nodes: Sequence[tuple[Record, Mapping[str, Any]]], column: str
 ) -> tuple[float | None, str | None]:
-    """The sum (of memory the largest) over all nodes of a job, or None and why."""
+    """Return the sum over all nodes of a job (the largest value for memory), or None and the
+    reason.
+    """
     if METRICS[column].is_of_node:
         if reason := find_shared_node_reason([record for record, _ in nodes]):
             return None, reason
@@ -43,7 +51,7 @@ def compute_job_total(
 
 
 def find_shared_node_reason(records: Sequence[Record]) -> str | None:
-    """Why the nodes' joules and bytes of the network are not the job's; None: they are."""
+    """Return why the nodes' energy and network traffic are not the job's; None: they are."""
     alone = [is_exclusive(record) for record in records]
     if False in alone:
         return SHARED

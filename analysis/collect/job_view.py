@@ -1,4 +1,4 @@
-"""One job, without any study: what the accounting and the nodes' records say of it."""
+"""One job without a study: what the accounting and the nodes' records contain of it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from steelyard.analysis.stats.number_format import format_quantity
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
 
-LATER_S = 2.0  # clocks of a server and its nodes are seldom so far apart
+LATER_S = 2.0  # seconds; clocks of a server and its nodes seldom differ so much
 
 
 class ArrayError(UsageError):
-    """The id stands for the tasks of an array."""
+    """The id is that of an array with several tasks."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class NodeView:
 
 @dataclass(slots=True)
 class JobView:
-    """All that is known of a job."""
+    """Everything known about a job."""
 
     job_id: str
     row: AccountingRow | None = None
@@ -64,26 +64,26 @@ class JobView:
     admin_comment: dict[str, Any] | None = None  # Steelyard's own, docs/formats.md part 5
     nodes: list[NodeView] = field(default_factory=list)
     allocation: Allocation | None = None  # of the row
-    refused: list[str] = field(default_factory=list)  # conditions not had, node by node
+    refused: list[str] = field(default_factory=list)  # conditions not applied, by node
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stored_nodes: dict[str, Any] | None = (
-        None  # what a cluster's database says it used; analysis/cluster
+        None  # usage in a cluster's database; see analysis/cluster
     )
     other_starts: tuple[float, ...] = ()  # of other jobs, which had the same id
 
     @property
     def all_nodes(self) -> list[str]:
-        """Every node of the job that is known of."""
+        """Return the nodes of the accounting and of the records."""
         known = [*self.row.nodes] if self.row is not None else []
         return known + [n.node for n in self.nodes if n.node not in known]
 
     def total(self, column: str) -> float | None:
-        """Over all nodes; None as soon as one has no record, one cut short, or no value."""
+        """Return the total over all nodes; None if any node has no complete record or no value."""
         return self.total_or_reason(column)[0]
 
     def total_or_reason(self, column: str) -> tuple[float | None, str | None]:
-        """The total, or None and the reason."""
+        """Return the total, or None and the reason."""
         of_node = METRICS[column].is_of_node
         whole = [(n.record, n.values) for n in self.nodes if n.record.has_final_totals(of_node)]
         if len(whole) < len(self.all_nodes) or not whole:
@@ -92,20 +92,20 @@ class JobView:
 
 
 def describe_missing_records(whole: int, nodes: int) -> str:
-    """Why there is no total over the nodes."""
+    """Return why there is no total over the nodes."""
     if nodes == 1:
         return "its node has no whole record"
     return f"{whole} of {nodes} nodes have a whole record"
 
 
 class OtherSource(Protocol):
-    """Who else may know a job: asked for what the accounting, or records, do not have."""
+    """Another source, which is asked for what neither accounting nor records have."""
 
     def add_start(self, view: JobView) -> None:
-        """Its row and what it held, if known."""
+        """Set the view's row and allocation, if this source has the job."""
 
     def add_nodes(self, view: JobView) -> None:
-        """Records of nodes that left none that is there."""
+        """Add nodes whose records no longer exist as files."""
 
 
 def look_up(
@@ -114,10 +114,10 @@ def look_up(
     accounting: Accounting,
     elsewhere: OtherSource | None = None,
 ) -> JobView:
-    """The job of this id, `4711`, `4711_3`, `4711+1` or `4711[3].srv`, as a person types it.
+    """Return the job of this id, as a user types it: `4711`, `4711_3`, `4711+1` or `4711[3].srv`.
 
-    UsageError when it is no job id or stands for several jobs; MissingError when neither the
-    accounting nor a record knows it.
+    Raises UsageError when the text is no job id or matches several jobs, and MissingError when
+    neither the accounting nor a record has the job.
     """
     if not accounting.job_ids.fullmatch(job_id):
         raise UsageError(
@@ -141,14 +141,14 @@ def look_up(
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """A start of a job, or what waits of an array, and its steps."""
+    """A start of a job, or the waiting tasks of an array, and its steps."""
 
     row: AccountingRow
     steps: list[AccountingRow | StepRow] = field(default_factory=list)
 
 
 def group_starts(rows: Iterable[AccountingRow | StepRow]) -> list[Start]:
-    """Each job's row comes before its steps."""
+    """Group rows by start. Each job's row must come before its steps."""
     found: list[Start] = []
     for row in rows:
         if isinstance(row, AccountingRow) and row.step is None:
@@ -159,7 +159,7 @@ def group_starts(rows: Iterable[AccountingRow | StepRow]) -> list[Start]:
 
 
 def query_start(view: JobView, accounting: Accounting) -> list[Start]:
-    """What the accounting says of the job."""
+    """Return the starts of the job in the accounting; add a failure to `missing`."""
     try:
         found = group_starts(accounting.rows([view.job_id]))
     except MissingError as error:
@@ -171,7 +171,7 @@ def query_start(view: JobView, accounting: Accounting) -> list[Start]:
 
 
 def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) -> None:
-    """The last start of the job; an array as a whole is no job."""
+    """Set the view's last start of the job; raise ArrayError for an array with several tasks."""
     tasks = {format_task_name(start.row) for start in found if start.row.array_job_id is not None}
     if len(tasks) > 1:
         shown = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
@@ -191,7 +191,7 @@ def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) 
 
 
 def set_last_start(view: JobView, mine: Sequence[Start], accounting: Accounting) -> None:
-    """The last of a job's starts, and what is told of it."""
+    """Set the last of a job's starts, its allocation and its AdminComment."""
     mine = sorted(mine, key=lambda start: age_sort_key(start.row))
     row = view.row = mine[-1].row
     view.allocation = accounting.read_allocation(row, mine[-1].steps)
@@ -205,21 +205,25 @@ def set_last_start(view: JobView, mine: Sequence[Start], accounting: Accounting)
 
 
 def format_task_name(row: AccountingRow) -> str:
-    """`4711_3`, or the job id of what waits in the array."""
+    """Return `4711_3`, or for waiting tasks the array's job id and their number."""
     return row.task_id or f"{row.array_job_id}_[{len(row.waiting_tasks)} waiting]"
 
 
 def natural_sort_key(text: str) -> list[tuple[int, str]]:
-    """Sorts 4711_10 behind 4711_9."""
+    """Return a key that sorts 4711_10 behind 4711_9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
 
 
 def find_raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -> str:
-    """The name of the folder with the job's records; without the accounting by what is there."""
+    """Return the name of the folder with the job's records.
+
+    Without an accounting row, it is found among the existing folders. Raises UsageError when
+    several match.
+    """
     if view.row is not None:
         return view.row.job_id
     if accounting.ids_are_whole or any(find_job_sources(path, view.job_id) for path in record_dirs):
-        return view.job_id  # else every name is looked at: of a million jobs that takes a second
+        return view.job_id  # else list every name: takes a second for a million jobs
     ids = (name for path in record_dirs for name in list_job_ids(path))
     names = {name for name in ids if accounting.matches_id(view.job_id, name)}
     if len(names) > 1:
@@ -236,8 +240,11 @@ def find_records(
     with_samples: bool = True,
     only_near: bool = False,
 ) -> None:
-    """The records of the job's last start, in the folders of its id; `only_near`: of days around it,
-    if there are any, which is faster for many jobs."""
+    """Read the records of the job's last start, in the folders of its id.
+
+    `only_near`: only look at the days around the start, if it is known. This is faster for many
+    jobs.
+    """
     window = compute_window(view.row) if only_near else None
     folders = [f for path in record_dirs for f in find_job_folders(path, raw_id, window)]
     found = [p for folder in folders for p in sorted(folder.glob("*.json")) if parse_record_name(p)]
@@ -273,14 +280,14 @@ def find_records(
 
 
 def compute_window(row: AccountingRow | None) -> Window | None:
-    """When the job ran, as far as it is known."""
+    """Return start and end of the job; None: it has no known start."""
     if row is None or row.start_unix_s is None:
         return None
     return row.start_unix_s, time.time() if row.end_unix_s is None else row.end_unix_s
 
 
 def find_unmet_conditions(record: Record) -> Iterator[str]:
-    """Conditions that were asked for and not had (docs/formats.md, part 4)."""
+    """Yield conditions that were requested and not applied (docs/formats.md, part 4)."""
     for name in ("network_conditions", "cache"):
         reason = record.missing_reason(name) or ""
         if reason.startswith(("refused: ", "asked for, ")):
@@ -288,13 +295,13 @@ def find_unmet_conditions(record: Record) -> Iterator[str]:
 
 
 def find_refusals(record: Record) -> list[str]:
-    """Which conditions its node has refused, and why."""
+    """Return the conditions that the node refused, with the reasons."""
     lines = (line.split(": refused: ", 1) for line in find_unmet_conditions(record))
     return [parts[1] for parts in lines if len(parts) == 2]
 
 
 def find_accounting_refusals(view: JobView) -> list[str]:
-    """What the accounting says of it, where no record can be read here."""
+    """Return the refusal in AdminComment, if no record can be read here."""
     why = (view.admin_comment or {}).get("refused")
     if view.nodes or not isinstance(why, str):
         return []
@@ -302,8 +309,10 @@ def find_accounting_refusals(view: JobView) -> list[str]:
 
 
 def find_refusal_reason(job_id: str, record_dirs: Sequence[Path]) -> str | None:
-    """What the records of a job's last start say of a condition that a node refused, its name and
-    its words; None: nothing, or none can be read."""
+    """Return name and reason of a condition that a node refused, from a job's last start.
+
+    None: no record has a refusal, or no record can be read.
+    """
     view = JobView(job_id)
     find_records(view, record_dirs, job_id, with_samples=False)
     lines = (
@@ -315,13 +324,13 @@ def find_refusal_reason(job_id: str, record_dirs: Sequence[Path]) -> str | None:
 
 
 def parse_record_node(path: Path) -> str:
-    """The node in the name of a record."""
+    """Return the node's name from the record's file name."""
     parts = parse_record_name(path)
     return parts[0] if parts else path.name
 
 
 def note_record_problems(view: JobView, record: Record, with_samples: bool) -> None:
-    """What a person must know of a node's record."""
+    """Add what a user must know of a node's record: missing parts, clock changes, refusals."""
     if view.row is not None and view.row.state == "running" and not record.complete:
         view.notes.append(f"{record.node}: so far, as of its last sample: the job runs")
     elif reason := find_incomplete_reason(record):
@@ -334,13 +343,15 @@ def note_record_problems(view: JobView, record: Record, with_samples: bool) -> N
 
 
 def compute_recorded_s(view: JobView) -> float | None:
-    """As long as the sampler of some node saw it; None without records."""
+    """Return the longest time in seconds that a node's sampler recorded; None: no records."""
     return max((node.values["elapsed_s"] or 0.0 for node in view.nodes), default=None)
 
 
 def has_later_start(view: JobView) -> bool:
-    """Whether the scheduler counts from a later start than the job had: a PBS server that was away when
-    the job ended begins to count at its return."""
+    """Whether the scheduler's start is later than the records' start.
+
+    A PBS server that was down when the job ended begins to count at its return.
+    """
     row, seen_s = view.row, compute_recorded_s(view)
     if row is None or row.start_unix_s is None or row.elapsed_s is None or seen_s is None:
         return False
@@ -350,7 +361,7 @@ def has_later_start(view: JobView) -> bool:
 
 
 def select_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
-    """Records of the row's start; without a row those that began with the newest."""
+    """Return one record per node of the row's start; without a row, of the newest start."""
     starts = {path: parts[1] for path in paths if (parts := parse_record_name(path))}
     newest_of_node = {
         parse_record_node(path): path
@@ -361,11 +372,14 @@ def select_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
 
 
 def is_of_last_start(view: JobView, start: int, newest: int) -> bool:
-    """A record with this start is of the job's last one: in its time, and nearest to it."""
+    """Whether a record with this start time belongs to the job's last start.
+
+    Its time must be within that start, and no other start may be nearer.
+    """
     row = view.row
     if row is None:
         return start >= newest - CLOCK_SLACK_S
-    if row.start_unix_s is None:  # it waits; or a node refused it, and PBS tells no start then
+    if row.start_unix_s is None:  # it waits, or a node refused it: PBS reports no start then
         known_since = max(row.submit_unix_s or 0.0, newest)
         return row.state == "failed" and start >= known_since - CLOCK_SLACK_S
     end = float("inf") if row.end_unix_s is None else row.end_unix_s
@@ -376,10 +390,13 @@ def is_of_last_start(view: JobView, start: int, newest: int) -> bool:
 
 
 def make_node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[NodeView]:
-    """Values of the records; of one cut short those of its last sample, if these are to be read."""
+    """Return the nodes' values.
+
+    A truncated record has those of its last sample, if samples are read.
+    """
     cut = {record.node: record for record in records if with_samples and not record.complete}
     totals: dict[str, dict[str, Any]] = {}
-    if cut:  # few are, and it brings half of collect
+    if cut:  # few are, and this imports half of collect
         from steelyard.analysis.collect.job_samples import compute_sampled_totals
 
         totals = compute_sampled_totals(cut)
@@ -396,7 +413,7 @@ def make_node_views(records: Sequence[Record], *, with_samples: bool = True) -> 
 
 
 def describe_network(node: NodeView) -> list[str]:
-    """A node's network conditions in two or three lines; [] when there is nothing to tell."""
+    """Return a node's network conditions in a few lines; [] when there are none."""
     document = find_conditions(node.record)
     if document is None:
         return describe_tcp(node)
@@ -418,7 +435,7 @@ def describe_network(node: NodeView) -> list[str]:
 
 
 def describe_links(document: Mapping[str, Any]) -> list[str]:
-    """Of sites where the node was, and what was measured on each link; [] without sites."""
+    """Return the node's site and the measurements of each link; [] without sites."""
     sites = document.get("sites")
     if not isinstance(sites, dict):
         return []
@@ -435,7 +452,7 @@ def describe_links(document: Mapping[str, Any]) -> list[str]:
 
 
 def describe_round_trip(row: dict[str, Any]) -> str:
-    """`round trip to n9: before 0.3 ms, during 50.3 … 50.4 ms, after 0.3 ms; loss 0 %, …`."""
+    """Return `round trip to n9: before 0.3 ms, during 50.3 ms and 50.4 ms, after 0.3 ms; lost 0 %`."""
     names = ("before", "during_start", "during_end", "after")
     before, start, end, after = (format_quantity(row[f"rtt_{name}_s"], "s") for name in names)
     text = f"round trip to {row['peer']}: before {before}, during {start} and {end}, after {after}"
@@ -449,7 +466,7 @@ def describe_round_trip(row: dict[str, Any]) -> str:
 
 
 def describe_tcp(node: NodeView) -> list[str]:
-    """What the kernel saw on the job's own sockets."""
+    """Return what the kernel measured on the job's own sockets."""
     values = node.values
     if values["rtt_median_s"] is None:
         return []

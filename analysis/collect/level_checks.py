@@ -1,7 +1,7 @@
-"""Whether a run was executed under its levels of the factors `cache` and `kernel_release`, without a pause.
+"""Checks that a run was executed under its cache and kernel levels, and without suspension.
 
-The evidence is the records of its nodes: the caches that were dropped, the kernel that ran; and the
-accounting: a suspended job's times are the cluster's as much as the benchmark's.
+Caches and kernel releases come from the records of the run's nodes. Suspension comes from the
+accounting: the times of a suspended job may include the suspension.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ DROPPED = ("page cache", "dentries and inodes")  # as steelyard-node reports the
 
 
 def check_cache(run: PlannedRun, attempt: Attempt) -> str | None:
-    """Why a completed run was not under its level; None: it was, or the factor is not there."""
+    """Return why a completed run was not under its cache level.
+
+    None: it was, or its study has no such factor.
+    """
     level = run.condition.get(CACHE)
     if level is None:
         return None
@@ -46,7 +49,7 @@ def check_cache(run: PlannedRun, attempt: Attempt) -> str | None:
 
 
 def find_cache_faults(node: str, record: Record, needed: tuple[str, ...]) -> Iterator[str]:
-    """What of its caches a node has kept."""
+    """Yield the caches of a node that were not dropped, and refusals."""
     document = record.get("cache")
     if not isinstance(document, dict):
         yield f"{node}: {record.missing_reason('cache') or 'its caches were not dropped'}"
@@ -62,7 +65,7 @@ KERNEL_RELEASE = "kernel_release"
 
 
 def is_release_of(level: object, release: str | None) -> bool:
-    """Whether `uname -r` begins with the level, as a whole: 6.1 is 6.1.176, and not 6.18.5."""
+    """Whether `uname -r` begins with the level as a complete number: 6.1 is 6.1.176, not 6.18.5."""
     text = str(level)
     if release is None or not release.startswith(text):
         return False
@@ -71,7 +74,10 @@ def is_release_of(level: object, release: str | None) -> bool:
 
 
 def check_kernel_release(run: PlannedRun, attempt: Attempt) -> str | None:
-    """Why a completed run was not under its level; None: it was, or the factor is not there."""
+    """Return why a completed run was not under its kernel release.
+
+    None: it was, or its study has no such factor.
+    """
     level = run.condition.get(KERNEL_RELEASE)
     if level is None:
         return None
@@ -86,11 +92,11 @@ def check_kernel_release(run: PlannedRun, attempt: Attempt) -> str | None:
     return f"{KERNEL_RELEASE}={level} was asked for: {', '.join(others)}" if others else None
 
 
-SLURM = "slurm"  # alone: a PBS server's walltime lacks more than suspension, as Torque's epilogues
+SLURM = "slurm"  # only Slurm: a PBS walltime misses more than suspension, as Torque's epilogues
 
 
 def check_suspension(_run: PlannedRun, attempt: Attempt) -> str | None:
-    """Why a completed run's times are not its own; None: they are, or nobody says."""
+    """Return why a completed run's times may include suspension; None: no suspension is known."""
     row = attempt.row
     if attempt.scheduler != SLURM or row is None or not row.suspended_s:
         return None

@@ -1,7 +1,7 @@
-"""collect(): everything a study left behind, merged into its database.
+"""Merges all files of a study into its database.
 
-May be run again at any time: accounting and samples are taken up only where they are new, all
-other tables are made anew, and it all becomes visible at once or not at all.
+`collect` may be repeated at any time. It imports only new accounting rows and samples, rewrites all
+other tables, and becomes visible completely or not at all.
 """
 
 from __future__ import annotations
@@ -82,20 +82,20 @@ class Collected:
     elapsed_s: float
 
 
-# Tables of what attempts left behind.
+# tables with rows of attempts
 OF_ATTEMPTS = (
     *("results", "records", "tags", "environment", "spans", "notes", "network"),
     "command_usage",
     *("sources", "sample_parts"),
 )
-# A run that wrote its result this recently has a job that is about to end.
+# A run that wrote its result less than this long ago has a job that is about to end.
 ENDING_S = 60.0
 ASK_AGAIN_S = 0.5
 
 
 @dataclass(slots=True)
 class Merge:
-    """One collect on its way."""
+    """The state of one collect."""
 
     connection: DuckDBPyConnection
     study_dir: Path
@@ -109,13 +109,13 @@ class Merge:
     sample_files: int = 0
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
-    left: Sequence[Attempt] = ()  # of `attempts`, whose rows are made anew
+    left: Sequence[Attempt] = ()  # those of `attempts` whose rows are rewritten
     stamps: dict[unchanged_attempts.Key, str | None] = field(
         default_factory=dict
-    )  # of these, as they are read
+    )  # of `left`, before they are read
     accounting_is_new: bool = False
-    is_touched: bool = True  # rows of attempts come or go
-    runs_stay: bool = False  # every run's row is as an earlier collect wrote it
+    is_touched: bool = True  # rows of attempts are added or removed
+    runs_stay: bool = False  # every run's row is unchanged
 
     def __post_init__(self) -> None:
         self.runs = {run.run_id: run for run in self.plan.runs}
@@ -124,7 +124,7 @@ class Merge:
 
 
 def ignore_progress(phase: str, done: int, total: int) -> None:
-    """Nobody watches."""
+    """Do nothing."""
 
 
 def collect(
@@ -138,9 +138,10 @@ def collect(
 ) -> Collected:
     """Merge accounting, records, samples and outputs of a study into its database.
 
-    `accounting` maps schedulers' names to their accounting (default: every one known); `progress`
-    is called with a phase, how much of it is done, and of how much. For `patience_s` jobs are
-    waited for whose run has ended a moment ago, before their accounting and records say so.
+    `accounting` maps schedulers' names to their readers (default: all of them). `progress` is
+    called with a phase, how much of it is done, and the total. For up to `patience_s` seconds,
+    collect waits for jobs whose run has just ended and which the accounting still reports as
+    running.
     """
     begun = time.monotonic()
     plan = read_plan(study_dir)
@@ -179,7 +180,7 @@ def collect(
 def find_ended_attempts(
     work: Merge, accounting: Mapping[str, Accounting], patience_s: float
 ) -> None:
-    """find_attempts, asked again as long as jobs are about to end."""
+    """Find the attempts, and repeat that while jobs are about to end."""
     deadline = time.monotonic() + patience_s
     find_attempts(work, accounting)
     first = count_ending_runs(work)
@@ -190,7 +191,7 @@ def find_ended_attempts(
 
 
 def count_ending_runs(work: Merge) -> int:
-    """How many runs wrote their result a moment ago, while the accounting says they run."""
+    """Return the number of runs with a recent result whose jobs the accounting reports as running."""
     return sum(
         abs(work.now_unix_s - (attempt.end_unix_s or 0.0)) < ENDING_S
         for attempt in work.attempts
@@ -201,7 +202,7 @@ def count_ending_runs(work: Merge) -> int:
 
 
 def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
-    """From submissions, accounting and run folders."""
+    """Set the attempts from submissions, accounting and run folders, and the gaps of these."""
     planned = {run.run_id for run in work.plan.runs}
     submissions = read_submissions(work.study_dir)
     jobs = Jobs()
@@ -236,7 +237,7 @@ def find_attempts(work: Merge, accounting: Mapping[str, Accounting]) -> None:
 
 
 def read_all_folders(work: Merge) -> dict[tuple[str, str], RunFolder]:
-    """The attempts' folders by run and attempt."""
+    """Return the attempts' folders by run and attempt."""
     folders = {}
     for done, run in enumerate(work.plan.runs, 1):
         for folder in read_run_folders(work.study_dir, run.run_id):
@@ -247,10 +248,10 @@ def read_all_folders(work: Merge) -> dict[tuple[str, str], RunFolder]:
 
 
 def find_result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
-    """Attempts that began and left no result.json that can be used."""
+    """Yield attempts that started and left no usable result.json."""
     for attempt in attempts:
         if attempt.state in WAITING_STATES:
-            continue  # it may still come
+            continue  # the result may still appear
         problem = attempt.folder.problem if attempt.folder is not None else None
         if attempt.folder is None and attempt.is_over:
             problem = f"job {attempt.job_id} left no folder for this attempt"
@@ -261,17 +262,17 @@ def find_result_gaps(attempts: Sequence[Attempt]) -> Iterator[Gap]:
 def separate_settled_attempts(
     work: Merge, record_dirs: Sequence[Path]
 ) -> unchanged_attempts.Stamps:
-    """Part the attempts into those whose rows stay and those that are read."""
+    """Separate attempts whose rows stay from those that must be read."""
     look = unchanged_attempts.Stamps(work.connection, work.study_dir, record_dirs, work.runs)
     stay = look.find_settled(work.attempts)
-    if work.parts.broken:  # whose samples are lost is not known yet: everything is read
+    if work.parts.broken:  # it is unknown whose samples are lost: read everything
         stay = set()
     unchanged_attempts.store_settled(work.connection, stay)
     work.left = [a for a in work.attempts if unchanged_attempts.attempt_key(a) not in stay]
     ((attempts,),) = work.connection.execute("SELECT count(*) FROM attempts").fetchall()
     work.is_touched = bool(work.left) or work.parts.broken or attempts != len(stay)
     ((runs,),) = work.connection.execute("SELECT count(*) FROM runs").fetchall()
-    # What is settled is the run's attempt that counts, and has what the plan says of it.
+    # A settled attempt is the one that counts, and its run's row matches the plan.
     work.runs_stay = (
         bool(stay) and not work.is_touched and {run for run, _ in stay} == work.runs.keys()
     )
@@ -280,9 +281,9 @@ def separate_settled_attempts(
 
 
 def find_records(work: Merge, record_dirs: Sequence[Path], look: unchanged_attempts.Stamps) -> None:
-    """Records into the study folder and to their attempts; their new samples into the database.
+    """Copy records into the study folder, attach them to attempts, and import their new samples.
 
-    DuckDB reads samples while other records are copied and outputs read.
+    DuckDB reads samples while other records are copied and outputs are read.
     """
     if not work.is_touched:  # no attempt is read
         work.gaps += find_sample_gaps(work.connection)
@@ -315,16 +316,16 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: unchanged_attem
 
 
 def write_tables(work: Merge) -> dict[str, int]:
-    """All rows that are made anew; returns the number of runs in each state."""
+    """Write all tables that change; return the number of runs in each state."""
     read_outputs(work, work.left)
     work.progress("outputs", len(work.left), len(work.left))
     record_refusals(work)
-    # What a sweep has thinned never becomes more: no reason to look again.
+    # Thinned samples never get more: this gap is no reason to read the attempt again.
     may_end = (gap for gap in work.gaps if thinning.WORDS not in gap.reason)
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
     unchanged_attempts.store_stamps(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
-    states = {"completed": len(work.runs)}  # whatever is settled is
+    states = {"completed": len(work.runs)}  # settled runs are completed
     if not work.runs_stay:
         tables.write_attempts(work.connection, work.attempts, work.scratch)
         states = tables.write_runs(work.connection, work.plan, work.attempts, work.scratch)
@@ -344,7 +345,7 @@ def write_tables(work: Merge) -> dict[str, int]:
 
 
 def list_unchanged_tables(work: Merge) -> set[str]:
-    """Tables that this collect leaves as they were."""
+    """Return the tables that this collect does not change."""
     left = set() if work.accounting_is_new else {"accounting"}
     if not work.is_touched:
         left |= {*OF_ATTEMPTS} if work.accounting_is_new else {*OF_ATTEMPTS, "checks"}
@@ -352,7 +353,10 @@ def list_unchanged_tables(work: Merge) -> set[str]:
 
 
 def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:
-    """The figures of the completed attempts; one whose output says otherwise becomes failed."""
+    """Read the figures of completed attempts.
+
+    An attempt whose output cannot be used becomes failed.
+    """
     for attempt in attempts:
         key = attempt.run_id, attempt.attempt
         if attempt.state != "completed" or key in work.outputs:
@@ -366,17 +370,17 @@ def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:
 
 
 def record_refusals(work: Merge) -> None:
-    """Jobs that ended because a condition could not be applied get the line that says so."""
+    """Set the reason of jobs that ended because a condition could not be applied."""
     for attempt in work.attempts:
         attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
 
 
 def export_tables(work: Merge, but: Collection[str]) -> None:
-    """The Parquet files `but` these tables', from the committed database."""
+    """Export all Parquet files except those of the tables `but`, from the committed database."""
     folder = work.study_dir / "parquet"
     try:
         connection = connect(work.study_dir / FILE_NAME, read_only=True)
-    except InUseError:  # the next collect has begun: it will write them, with what it finds
+    except InUseError:  # the next collect runs: it will write them
         return
     try:
         limit_memory(connection, work.study_dir)

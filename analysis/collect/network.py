@@ -1,4 +1,4 @@
-"""Network conditions of a run's nodes (docs/formats.md part 9): the table `network`, and validity."""
+"""Network conditions of a run's nodes (docs/formats.md part 9): table `network` and validity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from steelyard.analysis.sources.study_files import PlannedRun
 
 FACTOR, NO_LEVEL = "network", "none"
-EXIT_CONDITION = 4  # of a job whose condition could not be applied
+EXIT_CONDITION = 4  # exit code of a job whose condition could not be applied
 
 # Column of the table `network`: (dotted path in network_conditions, kind as in records.COLUMNS).
 COLUMNS = {
@@ -47,7 +47,7 @@ COLUMNS = {
     "undone": ("undone", "bool"),
 }
 
-# Units of the specification (docs/netem.md): what one of them is in s, bit/s, or as a fraction.
+# Units of the specification (docs/netem.md), in s, bit/s, or as a fraction.
 UNITS = {
     "us": Decimal("1e-6"),
     "ms": Decimal("1e-3"),
@@ -58,29 +58,29 @@ UNITS = {
     "bit": Decimal(1),
     "%": Decimal("0.01"),
 }
-# Behind a digit, letter or point it would be a part of a name or an address.
+# After a digit, letter or point the number would be part of a name or an address.
 QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(us|ms|s|[kmg]?bit|%)(?!\w)")
 
 REFUSAL = re.compile(
     r"^(?:[\w.-]+: )*(?P<line>(?:steelyard: )?--(?:netem|cache)=.+)$", re.MULTILINE
 )
 DEFAULT_DIRECTION = "direction=egress"
-TAIL_BYTES = 65536  # of a job's output; the line is its last
+TAIL_BYTES = 65536  # of a job's output, whose last line matters
 
 
 def find_conditions(record: Record) -> Mapping[str, Any] | None:
-    """The record's document; None when no conditions were asked for on that node."""
+    """Return the record's network conditions; None: none were requested on that node."""
     document = record.get("network_conditions")
     return document if isinstance(document, dict) else None
 
 
 def read_columns(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns of the table `network`; a field of another type than agreed is NULL."""
+    """Return the columns of the table `network`. A field of an unexpected type is NULL."""
     return {name: read_column(document, path, kind) for name, (path, kind) in COLUMNS.items()}
 
 
 def read_column(document: Mapping[str, Any], path: str, kind: str) -> Any:
-    """One of them."""
+    """Return one column of the table `network`."""
     if kind in ("qdiscs", "names"):
         devices = [d for d in document.get("devices") or () if isinstance(d, dict)]
         found = [str(d.get("qdisc" if kind == "qdiscs" else "device") or "?") for d in devices]
@@ -90,9 +90,9 @@ def read_column(document: Mapping[str, Any], path: str, kind: str) -> Any:
 
 
 def normalize_specification(text: str) -> list[str]:
-    """A specification so that two that mean the same compare equal: `0.05s` as `50ms`.
+    """Return a normal form, so that equivalent specifications compare equal: `0.05s` as `50ms`.
 
-    The grammar is parsed in C; this only makes quantities, networks and the order alike.
+    The grammar is parsed in C. This only normalizes quantities, networks and the order.
     """
     parts = ("".join(part.split()) for part in text.split(","))
     return sorted(
@@ -101,7 +101,7 @@ def normalize_specification(text: str) -> list[str]:
 
 
 def normalize_part_or_keep(part: str) -> str:
-    """one_part, and a part that is none of the grammar's as it is."""
+    """Normalize a part of a specification; return it unchanged if it is not in the grammar."""
     try:
         return normalize_part(part)
     except (ArithmeticError, ValueError, LookupError):
@@ -109,7 +109,7 @@ def normalize_part_or_keep(part: str) -> str:
 
 
 def normalize_part(part: str) -> str:
-    """`to=10.1.2.3/8`, quantities in base units, what stands for itself left out."""
+    """Normalize `to=10.1.2.3/8` and quantities in base units; leave out default values."""
     key, _, value = part.partition("=")
     if key == "to":
         try:
@@ -129,13 +129,16 @@ def normalize_part(part: str) -> str:
 
 
 def convert_to_base_units(match: re.Match[str]) -> str:
-    """`50ms` -> `0.05u`; nothing has no unit."""
+    """Convert `50ms` to `0.05u`, and any zero to `0`."""
     value = Decimal(match[1]) * UNITS[match[2]]
     return f"{value.normalize():f}u" if value else "0"
 
 
 def drop_loss_defaults(part: str) -> str:
-    """loss=gemodel:p:r:1-h:1-k, from the right: 1-k = 0, 1-h = 100 %, r = 1 - p."""
+    """Drop default values of loss=gemodel:p:r:1-h:1-k from the right.
+
+    The defaults are 1-k = 0, 1-h = 100 %, r = 1 - p.
+    """
     kind, *shares = part.split(":")
     first = Decimal(shares[0].rstrip("u"))
     defaults = [first, 1 - first, Decimal(1), Decimal(0)][: len(shares)]
@@ -145,7 +148,10 @@ def drop_loss_defaults(part: str) -> str:
 
 
 def drop_state_defaults(part: str) -> str:
-    """loss=state:p13:p31:p32:p23:p14, from the right: p14 = 0, p23 = 100 %, p32 = 0, p31 = 1 - p13."""
+    """Drop default values of loss=state:p13:p31:p32:p23:p14 from the right.
+
+    The defaults are p14 = 0, p23 = 100 %, p32 = 0, p31 = 1 - p13.
+    """
     kind, *shares = part.split(":")
     defaults = [None, 1 - Decimal(shares[0].rstrip("u")), Decimal(0), Decimal(1), Decimal(0)]
     while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == defaults[len(shares) - 1]:
@@ -154,8 +160,10 @@ def drop_state_defaults(part: str) -> str:
 
 
 def drop_zeros(part: str) -> str:
-    """rate=RATE:PACKET:CELL:MORE without cells of 0; slot=MIN:MAX:PACKETS:BYTES without a limit of 0,
-    and without a MAX that is MIN."""
+    """Drop zeros of rate=RATE:PACKET:CELL:MORE and slot=MIN:MAX:PACKETS:BYTES from the right.
+
+    A MAX that equals MIN is dropped as well.
+    """
     first, *more = part.split(":")
     while len(more) > 1 and more[-1] == "0":
         more.pop()
@@ -163,7 +171,7 @@ def drop_zeros(part: str) -> str:
 
 
 def find_invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
-    """Why a completed run did not meet its level of the factor `network`; None: it did."""
+    """Return why a completed run did not meet its level of the factor `network`; None: it did."""
     level = run.condition.get(FACTOR)
     documents = {n: d for n, r in attempt.records.items() if (d := find_conditions(r)) is not None}
     reasons = [
@@ -181,7 +189,7 @@ def find_invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
 
 
 def find_faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[str]:
-    """What is wrong on one node."""
+    """Yield the faults of the conditions on one node."""
     if document.get("valid") is False:
         yield f"{node}: {document.get('invalid_reason') or 'invalid, the record does not say why'}"
     if document.get("undone") is False:
@@ -194,17 +202,17 @@ def find_faults(node: str, document: Mapping[str, Any], level: object) -> Iterat
 
 
 def find_unconditioned_nodes(records: Mapping[str, Record]) -> Iterator[str]:
-    """Nodes from which the job talked to others without its condition; an idle one needs none."""
+    """Yield nodes from which the job opened connections without its condition."""
     for node, record in sorted(records.items()):
         if find_conditions(record) is None and (record.get("tcp.connections") or 0) > 0:
             yield f"{node}: the job has sent from there, and its condition was not applied there"
 
 
 def find_refusal(study_dir: Path, attempt: Attempt) -> str | None:
-    """The line of a failed job whose condition could not be applied; None: it says none.
+    """Return the refusal line of a failed job whose condition could not be applied; None: no line.
 
-    It stands in the attempt's own output; of a job that was refused before it had a folder, in
-    that of its submission, which the tasks of an array share where they have none of their own.
+    The line is in the attempt's own output. A job that was refused before it had a folder has it in
+    the output of its submission, which array tasks share unless they have their own.
     """
     if attempt.state != "failed" or attempt.exit_code not in (EXIT_CONDITION, 1, None):
         return None
@@ -215,7 +223,7 @@ def find_refusal(study_dir: Path, attempt: Attempt) -> str | None:
 
 
 def find_submission_refusals(study_dir: Path, attempt: Attempt) -> Path:
-    """What was said before the run had its folder."""
+    """Return the output file of the time before the run had its folder."""
     common = study_dir / "submissions" / f"{attempt.submission_id}.out"
     own = common.with_name(f"{common.name}-{attempt.array_task_id}")
     shared = attempt.array_task_id is not None and attempt.exit_code == EXIT_CONDITION
@@ -223,15 +231,15 @@ def find_submission_refusals(study_dir: Path, attempt: Attempt) -> Path:
 
 
 def list_outputs(attempt: Attempt) -> list[Path]:
-    """The attempt's own files of output."""
+    """Return the attempt's own output files."""
     if attempt.folder is None:
         return []
-    names = ("job.out", "*.err", "err.*")  # *.err: of what starts the clients
+    names = ("job.out", "*.err", "err.*")  # *.err: from the launchers of clients
     return [path for name in names for path in sorted(attempt.folder.path.glob(name))]
 
 
 def read_refusals(path: Path) -> Iterator[str]:
-    """`--netem=…: …` of a file, `steelyard: ` taken off."""
+    """Yield the lines `--netem=…: …` and `--cache=…: …` of a file, without `steelyard: `."""
     try:
         text = read_tail(path, TAIL_BYTES).decode("utf-8", "replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""The figures in a benchmark's own output, read by the benchmark's parser."""
+"""Reads the figures in a benchmark's own output by the benchmark's parser."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What came of reading: figures, or why there are none."""
+    """Figures of a run's output, or the reason why there are none."""
 
     figures: tuple[Figure, ...] = ()
     notes: tuple[tuple[int, Note], ...] = ()  # with the client
     reason: str | None = None
-    is_gap: bool = False  # False with a reason: the benchmark itself says that it failed
+    is_gap: bool = False  # False with a reason: the benchmark itself reports a failure
     missing: Mapping[str, str] = field(default_factory=dict)  # the study's own figures, and why
 
 
-# A parser meets what it did not expect: one run's output must not keep the others from the table.
+# Errors of a parser that meets unexpected output. One run must not stop the others.
 STUMBLES = (
     ValueError, LookupError, ArithmeticError, TypeError, AttributeError, AssertionError,
     RecursionError,
@@ -46,19 +46,19 @@ STUMBLES = (
 
 @functools.cache
 def find_benchmark(name: str) -> Benchmark:
-    """A benchmark's description, read once."""
+    """Return a benchmark's description, which is read once."""
     return load(name)
 
 
 def read_output(run: PlannedRun, attempt: Attempt) -> Output:
-    """All clients' figures of a run that came to its end."""
+    """Return all clients' figures of a run that ended."""
     if attempt.folder is None:
         return Output(reason="the run left no folder with its output", is_gap=True)
     notes: list[tuple[int, Note]] = []
     missing: dict[str, str] = {}
     try:
         found = list(read_figures(run, attempt, notes, missing))
-        # A mean of the other clients is not the run's.
+        # The mean of the other clients would not be the run's value.
         found = [one for one in found if one.metric not in missing]
         return Output(tuple(found), tuple(notes), missing=missing)
     except FailedError as error:
@@ -73,9 +73,12 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
 def read_figures(
     run: PlannedRun, attempt: Attempt, notes: list[tuple[int, Note]], missing: dict[str, str]
 ) -> Iterator[Figure]:
-    """Client by client, as the parser gives them; adds to `notes`, and to `missing` the reason for each
-    figure of the study's own that a client lacks."""
-    assert attempt.folder is not None  # read_output has looked
+    """Yield the figures client by client, as the parser returns them.
+
+    Adds to `notes`, and adds to `missing` the reason for each of the study's own figures that a
+    client lacks.
+    """
+    assert attempt.folder is not None  # read_output checks this
     described = find_benchmark(run.benchmark)
     specs = described.specs(run.parameters)
     for client in range(attempt.clients or 1):

@@ -1,4 +1,4 @@
-"""Records: brought into the study, read, and joined with the attempts they belong to."""
+"""Copies records into the study, reads them, and assigns them to their attempts."""
 
 from __future__ import annotations
 
@@ -34,12 +34,14 @@ if TYPE_CHECKING:
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 COPIES_AT_ONCE = 8
 COPY_BYTES = 1 << 20
-JOBS_AHEAD = 32  # copied before their turn: more would fall out of the page cache
+JOBS_AHEAD = 32  # copied before their turn; more would be evicted from the page cache
 
 
 def find_default_record_dirs() -> list[Path]:
-    """Where the nodes leave records: as the reader's environment says, else as PBS' settings of this
-    host do."""
+    """Return the folders into which nodes write records.
+
+    STEELYARD_RECORD_DIR comes first, then this host's PBS settings, then the default.
+    """
     said = os.environ.get("STEELYARD_RECORD_DIR")
     return [Path(said) if said else node_settings.read_record_dir() or Path(DEFAULT_RECORD_DIR)]
 
@@ -56,7 +58,7 @@ class Gap:
 
 
 def is_same_file(source: Path, target: Path) -> bool:
-    """The copy is as long and as old as its source."""
+    """Whether the copy has the size and modification time of its source."""
     try:
         a, b = source.stat(), target.stat()
     except OSError:
@@ -65,7 +67,7 @@ def is_same_file(source: Path, target: Path) -> bool:
 
 
 def has_more_samples(copy: Path, source: Path) -> bool:
-    """The copy is of the same time, and whole, where a sweep has thinned the source since."""
+    """Whether the copy is complete while a sweep has thinned its source of the same time."""
     try:
         is_old = copy.stat().st_mtime_ns == source.stat().st_mtime_ns
     except OSError:
@@ -74,7 +76,7 @@ def has_more_samples(copy: Path, source: Path) -> bool:
 
 
 def copy_into_study(source: Path, target: Path) -> None:
-    """Into the study whole or not at all, with the time of the source."""
+    """Copy or link a file into the study, completely or not at all, with its modification time."""
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     most_bytes = RECORD_BYTES if source.suffix == ".json" else BULK_BYTES
@@ -85,14 +87,20 @@ def copy_into_study(source: Path, target: Path) -> None:
 
 
 def can_be_linked(name: str, mode: int) -> bool:
-    """Samples that nobody may write, as the sampler leaves them. Not a record: its
-    inode's time, which a link changes, tells a cluster's database that its user had it in hand."""
+    """Whether collect may link a file instead of copying it: samples without write permission.
+
+    Records are copied. A link changes the inode's time, by which a cluster's database detects that
+    the user touched a record.
+    """
     return not name.endswith(".json") and not mode & WRITABLE
 
 
 def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
-    """The same file under one more name, which takes no room: where it may be, on the same file
-    system, and the kernel lets this user link it."""
+    """Link the file, which takes no disk space; return whether that succeeded.
+
+    It fails for other kinds of files, across file systems, and if the kernel refuses it to this
+    user.
+    """
     if not can_be_linked(source.name, status.st_mode):
         return False
     part.unlink(missing_ok=True)
@@ -104,7 +112,7 @@ def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
 
 
 def copy_file(file: BinaryIO, part: Path) -> None:
-    """Its content and its time."""
+    """Copy content and modification time of an open file."""
     status = os.fstat(file.fileno())
     with create_beside(part) as copy:
         copy_bytes(file, copy)
@@ -112,7 +120,7 @@ def copy_file(file: BinaryIO, part: Path) -> None:
 
 
 def copy_bytes(source: BinaryIO, target: BinaryIO) -> None:
-    """All of an open file, by the kernel where it can: samples are most of what collect copies."""
+    """Copy an open file, by sendfile if the kernel can: samples are most of what collect copies."""
     sent = 0
     try:
         while more := os.sendfile(target.fileno(), source.fileno(), sent, COPY_BYTES):
@@ -124,7 +132,7 @@ def copy_bytes(source: BinaryIO, target: BinaryIO) -> None:
 
 
 def group_attempts_by_job(attempts: Iterable[Attempt]) -> dict[str, list[Attempt]]:
-    """The attempts of each job that began."""
+    """Return the attempts of each job that started."""
     jobs = defaultdict(list)
     for attempt in attempts:
         if attempt.job_id is not None and attempt.job_window is not None:
@@ -139,10 +147,11 @@ def copy_records(
     progress: Callable[[str, int, int], None],
     before_reading: Callable[[Sequence[Attempt]], None],
 ) -> Iterator[tuple[Sequence[Attempt], list[Gap]]]:
-    """Copy what the nodes left, before an admin's clean-up takes it, and join it to its attempts.
+    """Copy the nodes' records before a cleanup removes them, and assign them to attempts.
 
-    `before_reading` is called when all is copied, for several attempts at once. Yields job by job, with what is wrong: its files are still in the page cache then. Attempts
-    that never began do not come.
+    Calls `before_reading` for the attempts of each job when its records are copied. Yields the
+    attempts of each job and the gaps found, while its files are still in the page cache. Attempts
+    that never started are not yielded.
     """
     attempts = list(attempts)
     jobs = list(group_attempts_by_job(attempts).items())
@@ -155,7 +164,7 @@ def copy_records(
         return gaps
 
     progress("records", 0, len(jobs))
-    # The time goes into waiting for file systems, network ones mostly.
+    # Most of the time is spent waiting for (network) file systems.
     with ThreadPoolExecutor(COPIES_AT_ONCE) as pool:
         ahead = deque(pool.submit(copied, job) for job in jobs[:JOBS_AHEAD])
         for done, (job_id, mine) in enumerate(jobs, 1):
@@ -165,7 +174,7 @@ def copy_records(
             yield mine, [*gaps, *join_records(study_dir / "records" / job_id, mine)]
             progress("records", done, len(jobs))
     for attempt in attempts:
-        # Local runs have theirs in their own folder.
+        # Local runs have records in their own folders.
         if attempt.folder is not None and attempt.has_no_job:
             before_reading([attempt])
             paths = sorted((attempt.folder.path / "record").rglob("*.json"))
@@ -176,7 +185,7 @@ def copy_records(
 
 
 def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list[Gap]:
-    """copy_job, what goes wrong as a gap; OSError when there is no room."""
+    """Call `copy_job` and return its errors as gaps; raise OSError when the disk is full."""
     try:
         return list(copy_job(study_dir, folder, attempts))
     except OSError as error:
@@ -186,22 +195,22 @@ def try_copy(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> list
 
 
 def make_copy_gap(attempt: Attempt, node: str | None, error: OSError) -> Gap:
-    """A record or samples that stay where the node left them."""
+    """Return the gap for a record or samples that could not be copied."""
     reason = f"{error.filename or 'a file of it'} cannot be copied: {error.strerror}"
     return Gap(attempt.run_id, attempt.attempt, node, "record", reason)
 
 
 def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
-    """Copy the records of one job with their samples; yields what is no file of ours any more."""
+    """Copy the records of one job with their samples; yield files that cannot be copied."""
     if not folder.is_dir():
         return
     for source in folder.iterdir():
         parts = parse_record_name(source)
         attempt = find_nearest_attempt(attempts, parts[1]) if parts else None
-        # What still runs leaves its record to the next time.
+        # The record of a running job is left to the next collect.
         if attempt is None or not attempt.is_over:
             continue
-        # The record last: with its samples not there yet it would look whole.
+        # Copy the record last: without its samples it would look complete.
         for file in (source.with_suffix(".csv"), source):
             target = study_dir / "records" / folder.name / file.name
             try:
@@ -214,7 +223,7 @@ def copy_job(study_dir: Path, folder: Path, attempts: Sequence[Attempt]) -> Iter
 
 
 def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
-    """Give a job's attempts the records of their nodes; yields what is wrong with records."""
+    """Add a job's records to its attempts; yield problems with records."""
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         parts = parse_record_name(path)
         attempt = find_nearest_attempt(attempts, parts[1]) if parts else None
@@ -223,9 +232,9 @@ def join_records(folder: Path, attempts: Sequence[Attempt]) -> Iterator[Gap]:
 
 
 def find_nearest_attempt(attempts: Sequence[Attempt], start: int) -> Attempt | None:
-    """The attempt that began nearest to the record's start, of those that can have made it.
+    """Return the attempt that started nearest to the record's start, among the possible ones.
 
-    None: the record is of a job that had the id before.
+    None: the record belongs to an earlier job with the same id.
     """
     off = [
         (abs(begun - start), number)
@@ -237,8 +246,11 @@ def find_nearest_attempt(attempts: Sequence[Attempt], start: int) -> Attempt | N
 
 
 def compute_windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
-    """When a record of this attempt can have begun, at best and at all: by the scheduler's clock, and
-    by its node's own, which may be another and have told result.json."""
+    """Yield (best, first, last) start times of a record of this attempt, in seconds since 1970.
+
+    There is one by the scheduler's clock, and one by the node's clock, which result.json has and
+    which may differ.
+    """
     if attempt.job_window is None:
         return
     yield compute_job_start(attempt), *attempt.job_window
@@ -250,8 +262,10 @@ def compute_windows(attempt: Attempt) -> Iterator[tuple[float, float, float]]:
 
 
 def compute_window(attempts: Iterable[Attempt]) -> Window | None:
-    """When records of any of these can have begun; None: not known. A job without an end, which may be
-    lost, has one: its record begins with it."""
+    """Return the time range in which records of these attempts can have started; None: unknown.
+
+    A job without a known end gets a range that starts with it, since its record does too.
+    """
     spans = [
         (first, first + MANY_DAYS * DAY_S if last == float("inf") else last)
         for a in attempts
@@ -261,14 +275,17 @@ def compute_window(attempts: Iterable[Attempt]) -> Window | None:
 
 
 def compute_job_start(attempt: Attempt) -> float:
-    """When the job began: the record does with it, the run in it comes later."""
+    """Return the job's start. The record starts with it; the run in it starts later."""
     if attempt.row is not None and attempt.row.start_unix_s is not None:
         return attempt.row.start_unix_s
     return attempt.start_unix_s or 0.0
 
 
 def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
-    """Read one record for an attempt; of two for a node the complete or later one counts."""
+    """Read a record for an attempt; yield problems.
+
+    If a node has two records, a complete one counts more, and otherwise the later one.
+    """
     try:
         record = read_record(path)
     except RecordError as error:
@@ -278,7 +295,7 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
         )
         return
     cluster = record.get("job.cluster")
-    # slurmdbd keeps names of clusters in small letters.
+    # slurmdbd stores cluster names in lower case.
     if cluster and attempt.cluster and str(cluster).casefold() != attempt.cluster.casefold():
         reason = f"{path.name} is of job {attempt.job_id} of the cluster {cluster}, left out: this "
         reason += f"one ran on {attempt.cluster}"
@@ -303,7 +320,10 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
 
 
 def is_of_another_start(record: Record, attempt: Attempt) -> bool:
-    """Slurm 22.05 tells its plugins 0 of every start."""
+    """Whether the record names another start of the job.
+
+    Slurm 22.05 reports 0 to its plugins for every start, so that 0 proves nothing.
+    """
     told = record.get("job.restart_count")
     reader = READERS.get(str(record.get("job.scheduler")))
     if reader is None or not reader.counts_starts or told in (None, "0"):
@@ -314,7 +334,10 @@ def is_of_another_start(record: Record, attempt: Attempt) -> bool:
 def find_record_gaps(
     attempts: Iterable[Attempt], record_dirs: Sequence[Path], known: set[tuple[str, str, str]]
 ) -> Iterator[Gap]:
-    """Nodes without a record, and records cut short. `known`: (run, attempt, node) told already."""
+    """Yield nodes without a record, and truncated records.
+
+    `known`: (run, attempt, node) of gaps that have been reported.
+    """
     where = ", ".join(str(path) for path in record_dirs) or "no folder"
     absent = [str(path) for path in record_dirs if not path.is_dir()]
     hint = f" ({', '.join(absent)} does not exist here)" if absent else ""
@@ -338,7 +361,7 @@ def find_record_gaps(
 
 
 def describe_stray_record(attempt: Attempt, node: str, record_dirs: Sequence[Path]) -> str:
-    """Words on a record of this job id and node whose start does not fit; empty: there is none."""
+    """Describe a record of this job id and node whose start does not fit; empty: there is none."""
     job_id, window = attempt.job_id or "-", compute_window([attempt])
     folders = (folder for path in record_dirs for folder in find_job_folders(path, job_id, window))
     paths = [path for folder in folders for path in folder.glob("*.json")]
@@ -346,7 +369,7 @@ def describe_stray_record(attempt: Attempt, node: str, record_dirs: Sequence[Pat
 
 
 def format_stray_record(paths: Iterable[Path], node: str, begun: float) -> str:
-    """Of these records that of the node which began nearest to the job, in words."""
+    """Describe the node's record that started nearest to the job; empty: there is none."""
     found = {
         parts[1]: path for path in paths if (parts := parse_record_name(path)) and parts[0] == node
     }
@@ -362,7 +385,7 @@ def format_stray_record(paths: Iterable[Path], node: str, begun: float) -> str:
 
 
 def describe_clock_step(path: Path) -> str:
-    """What a record says of its node's clock, if anything."""
+    """Return what a record states about its node's clock, or an empty string."""
     try:
         said = describe_clock_set(read_record(path))
     except RecordError:
@@ -371,7 +394,7 @@ def describe_clock_step(path: Path) -> str:
 
 
 def describe_clock_set(record: Record) -> str | None:
-    """The node's wall clock was set while the job ran; None: it was not, or nobody knows."""
+    """Describe a change of the node's wall clock during the job; None: no change is known."""
     steps, step_s = record.get("clock.steps"), record.get("clock.step_s")
     if not steps:
         return None
@@ -383,7 +406,7 @@ def describe_clock_set(record: Record) -> str | None:
 
 
 def find_incomplete_reason(record: Record) -> str | None:
-    """What an incomplete record lacks; None: it is complete."""
+    """Return what an incomplete record is missing; None: it is complete."""
     if record.complete:
         return None
     why = record.get("incomplete_reason") or "the sampler did not come to its end"
@@ -393,7 +416,7 @@ def find_incomplete_reason(record: Record) -> str | None:
 
 
 def find_missing_nodes(attempt: Attempt) -> list[str]:
-    """Nodes of an attempt that is over without a record."""
+    """Return the nodes of an ended attempt that have no record."""
     if not attempt.is_over:
         return []
     if attempt.has_no_job:

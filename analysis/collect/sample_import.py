@@ -1,7 +1,8 @@
-"""Samples: many CSV files into few Parquet files, docs/formats.md part 2.
+"""Imports samples: many CSV files into few Parquet files (docs/formats.md part 2).
 
-The reader in C puts files in the sampler's own form into memory (sample_rows.py); DuckDB reads all
-others (sample_csv.py). A file that an earlier collect has read, and that is unchanged, is not read again.
+The reader in C reads files in the sampler's own format into memory (sample_rows.py). DuckDB reads
+all others (sample_csv.py). A file that an earlier collect has read is only read again if it
+changed.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ from steelyard.analysis.store.spool import NO_ROOM, Spool, replace_lone_surrogat
 from steelyard.facts.quantities import COUNTERS
 from steelyard.jobscripts.userfiles import open_regular
 
-BATCH_BYTES = 256_000_000  # put together before DuckDB reads them: bounds the room on disk
-BATCHES = 64  # open at once, one for each day and kind of columns
-ROWS_AT_ONCE = 2 * ROWS  # in memory, of all days, beside those that DuckDB writes
-FILES_AHEAD = 32  # that wait for the reader: more would fall out of the page cache
-DAYS_AT_ONCE = 16  # each reserves 75 MB of addresses; files of further days go into one of several
+BATCH_BYTES = 256_000_000  # combined before DuckDB reads them: limits the disk space
+BATCHES = 64  # open at once, one for each day and set of columns
+ROWS_AT_ONCE = 2 * ROWS  # in memory, of all days, in addition to those that DuckDB writes
+FILES_AHEAD = 32  # waiting for the reader; more would be evicted from the page cache
+DAYS_AT_ONCE = 16  # each reserves 75 MB of addresses; files of further days share one
 
 CUT = "the last line was cut short and is left out"
 
 
 @dataclass(frozen=True, slots=True)
 class SampleFile:
-    """A file of samples and what it belongs to."""
+    """A file of samples and the attempt and node it belongs to."""
 
     path: Path
     key: str  # its name in the table `sources`: the path inside the study folder
@@ -54,9 +55,9 @@ class SampleFile:
     node: str
 
     def read_stamp(self) -> tuple[int, int]:
-        """Size in bytes and time of the last change in ns: what tells a changed file.
+        """Return size in bytes and modification time in ns, which show that a file has changed.
 
-        (0, 0): it cannot be reached, and is tried again by the next collect.
+        (0, 0): the file cannot be reached; the next collect tries again.
         """
         try:
             status = self.path.stat()
@@ -74,26 +75,25 @@ FILE_COLUMNS = {
     "size_bytes": "BIGINT",
     "modified_unix_ns": "BIGINT",
     "path": "VARCHAR",
-    "lines": "BIGINT",  # whole ones behind the header
-    "reason": "VARCHAR",  # what is wrong with it
+    "lines": "BIGINT",  # complete lines after the header
+    "reason": "VARCHAR",  # what is wrong with the file
 }
 LOADED_COLUMNS = {**KEY, "samples": "BIGINT", **{name: SAMPLE_COLUMNS[name] for name in COUNTERS}}
 
-Day = str | None  # None: of several
+Day = str | None  # None: several days
 
 
 class Loader:
-    """Writes files' samples to parts and notes them in `sources`. Files are read in the background, and
-    so works DuckDB.
+    """Writes files' samples to Parquet files and records them in `sources`.
 
-    Lines that do not fit their columns are left out and counted in `sources.reason`. `scratch`
-    is a folder for what is on its way.
+    Files are read in the background, and DuckDB works in the background. Malformed lines are left
+    out and counted in `sources.reason`. `scratch` is a folder for temporary files.
     """
 
     def __init__(self, connection: DuckDBPyConnection, parts: Parts, scratch: Path) -> None:
         self.count = 0  # files that were added
-        self.loaded = 0  # of which DuckDB has read
-        self._taken = 0  # of which the reader has read
+        self.loaded = 0  # of these, files that DuckDB has read
+        self._taken = 0  # of these, files that the reader has read
         self._connection = connection
         self._parts = parts
         self._scratch = scratch
@@ -102,7 +102,8 @@ class Loader:
         self._engine = open_side_engine(scratch / "spill")
         self._texts: dict[tuple[tuple[str, ...], Day], TextBatch] = {}
         self._rows: dict[Day, RowBatch] = {}
-        # Of batches that are written: fresh memory costs more than the reading.
+        # Buffers of written batches are reused: allocating memory costs more than reading the
+        # files.
         self._free: list[Room] = []
         self._text = TextBuffer()
         self._changed: list[str] = []
@@ -132,7 +133,9 @@ class Loader:
             self._background.close(interrupt=error is not None)
 
     def _open_spools(self) -> tuple[Spool, Spool]:
-        """For rows of `sample_files`, and for those of `loaded` that are known without DuckDB."""
+        """Open spools for rows of `sample_files`, and for rows of `loaded` that are computed
+        without DuckDB.
+        """
         name = f"samples-{self._flushed}"
         return (
             Spool(self._scratch / f"{name}.files", FILE_COLUMNS),
@@ -140,14 +143,14 @@ class Loader:
         )
 
     def add(self, file: SampleFile, instead_of: Sequence[str] = ()) -> None:
-        """One file; what was read before from files of these keys, itself maybe, is taken out."""
+        """Add one file. Earlier samples of files with the keys `instead_of` are removed."""
         number, self.count = self.count, self.count + 1
         self._reader.submit(lambda: self._read(number, file, instead_of))
 
     def _read(self, number: int, file: SampleFile, instead_of: Sequence[str]) -> None:
-        """Take in one file; where enough has come together, have it written."""
+        """Read one file into a batch, and write batches that are large enough."""
         self._changed += instead_of
-        stamp = file.read_stamp()  # of now: what comes while it is read is for the next collect
+        stamp = file.read_stamp()  # before reading: later changes are left to the next collect
         try:
             lines, reason = self._add_to_batch(number, file)
         except OSError as error:
@@ -164,7 +167,7 @@ class Loader:
             self._flush([max(self._rows.values(), key=lambda batch: batch.count)])
 
     def _add_to_batch(self, number: int, file: SampleFile) -> tuple[int, str | None]:
-        """Put a file into a batch; its lines, and what is wrong with it."""
+        """Add a file to a batch; return the number of its lines, and what is wrong with it."""
         with open_regular(file.path) as source:
             columns, problem = read_header(source, file.path)
             if problem is not None:
@@ -176,7 +179,9 @@ class Loader:
     def _read_lines(
         self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
     ) -> tuple[int, bool]:
-        """What stands behind the header: its lines, and whether the last one is whole."""
+        """Read the lines after the header; return their number, and whether the last one is
+        complete.
+        """
         days = {format_day(time) for time in read_first_and_last_time(source, columns)}
         day = days.pop() if len(days) == 1 else None
         found = self._read_with_library(file, source, columns, day)
@@ -190,7 +195,7 @@ class Loader:
     def _read_with_library(
         self, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
     ) -> tuple[int, bool] | None:
-        """As _take_lines, by our own reader; None: not as the sampler writes it."""
+        """Do as `_read_lines` with the reader in C; None: the file is not in the sampler's format."""
         found = None if sample_library.read_samples() is None else self._text.read(source)
         if found is None:
             return None
@@ -210,7 +215,7 @@ class Loader:
     def _read_into_batch(
         self, text: Text, size_bytes: int, columns: Sequence[str], day: Day
     ) -> tuple[RowBatch, int]:
-        """RowBatch.read() into the batch of a day, or into an empty one where that is too full."""
+        """Read rows into the batch of a day; write that batch first if it is full."""
         while True:
             if day not in self._rows:
                 self._rows[day] = RowBatch(day, self._free.pop() if self._free else None)
@@ -221,7 +226,7 @@ class Loader:
             self._flush([batch])
 
     def _flush(self, batches: Sequence[TextBatch | RowBatch]) -> None:
-        """Have DuckDB take the names of all files so far, and write their samples."""
+        """Have DuckDB import the names of all files so far, and write these batches' samples."""
         for batch in batches:
             if isinstance(batch, TextBatch):
                 del self._texts[batch.columns, batch.day]
@@ -253,7 +258,7 @@ class Loader:
         self._background.submit(work)
 
     def finish(self) -> None:
-        """What is still on its way; then nothing is at work in the background."""
+        """Write all remaining samples. Nothing runs in the background afterwards."""
         self._reader.wait()
         self._flush([*self._texts.values(), *self._rows.values()])
         self._background.wait()
@@ -265,7 +270,7 @@ class Loader:
 def load_files(
     connection: DuckDBPyConnection, files: Sequence[SampleFile], parts: Parts, scratch: Path
 ) -> Iterator[int]:
-    """Load files one after the other; yields how many."""
+    """Load files one after another; yield their number so far."""
     with Loader(connection, parts, scratch) as loader:
         for file in files:
             loader.add(file)
@@ -274,7 +279,10 @@ def load_files(
 
 
 def record_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None:
-    """Rows and totals of what was just written, per file of samples; all rows of one are in it."""
+    """Record rows and totals, per file of samples, of the Parquet files just written.
+
+    All rows of a file of samples must be in them.
+    """
     # Counters only grow: the largest value is the last one.
     totals = ", ".join(f"max({name})" for name in COUNTERS)
     keys = ", ".join(KEY)
@@ -284,7 +292,7 @@ def record_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None
 
 
 def record_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
-    """Rows read and lines refused, per file."""
+    """Write `sources`: the rows read and the lines refused, per file."""
     with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as words:
         for file, path, lines, samples in connection.execute(
             "SELECT f.file, f.path, f.lines, coalesce(n.samples, 0) FROM sample_files AS f "
@@ -305,7 +313,7 @@ def record_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
 
 
 def remove_samples(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) -> None:
-    """Take the samples of these files, names in `sources`, out again: the files have changed."""
+    """Remove the samples of these files, which have changed; `keys` are their names in `sources`."""
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT DISTINCT {', '.join(KEY)} "
         "FROM sources WHERE path IN (SELECT unnest(?))",
@@ -316,7 +324,9 @@ def remove_samples(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[
 
 
 def find_broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
-    """Files, names in `sources`, of which samples are lost with a part that is gone or cut short."""
+    """Return the files, by name in `sources`, whose samples were in a lost or truncated Parquet
+    file.
+    """
     if not parts.broken:
         return set()
     rows = connection.execute(
@@ -328,7 +338,7 @@ def find_broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
 
 
 def record_lost_samples(connection: DuckDBPyConnection, keys: Collection[str]) -> None:
-    """Say of files that samples of them are lost, and that they could not be read again."""
+    """Record in `sources` that samples of these files are lost and could not be read again."""
     if not keys:
         return
     connection.execute(
@@ -344,7 +354,7 @@ def record_lost_samples(connection: DuckDBPyConnection, keys: Collection[str]) -
 class ImportedFiles:
     """The files of samples that earlier collects read.
 
-    One that is gone keeps its samples: they may be all that is left of the job.
+    The samples of a file that no longer exists stay: they may be all that remains of the job.
     """
 
     def __init__(self, connection: DuckDBPyConnection, parts: sample_store.Parts) -> None:
@@ -358,13 +368,13 @@ class ImportedFiles:
         self.broken = find_broken_files(connection, parts)  # not yet read again
 
     def has_samples(self, file: SampleFile) -> bool:
-        """Whether its samples are there as the file has them, and no other's in their place."""
+        """Whether the database has the file's samples, unchanged, and none of another file instead."""
         stored = (*file.read_stamp(), file.run_id, file.attempt, file.node)
         others = self._owners.get(stored[2:], set()) - {file.key}
         return self._stored.get(file.key) == stored and not others and file.key not in self.broken
 
     def find_replaced_files(self, file: SampleFile) -> list[str]:
-        """Keys of the files whose samples go when this one is read: of a node one file counts."""
+        """Return the keys of the files whose samples the new file replaces: each node has one file."""
         keys = {file.key} | self._owners.get((file.run_id, file.attempt, file.node), set())
         self.broken -= keys
         return sorted(keys & self._stored.keys())
@@ -373,7 +383,7 @@ class ImportedFiles:
 def find_sample_files(
     study_dir: Path, attempts: Iterable[Attempt], gaps: list[Gap]
 ) -> Iterator[SampleFile]:
-    """The files of samples that records name; a missing file is a gap."""
+    """Yield the files of samples that records name. A missing file becomes a gap."""
     for attempt in attempts:
         for node, record in attempt.records.items():
             path = record.samples_path
@@ -390,7 +400,7 @@ def find_sample_files(
 
 
 def find_sample_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
-    """Lines that were left out, now or in an earlier collect."""
+    """Yield gaps for lines that were left out, in this or an earlier collect."""
     rows = connection.execute(
         "SELECT run_id, attempt, node, path, reason FROM sources WHERE reason IS NOT NULL "
         "ORDER BY path"

@@ -1,4 +1,4 @@
-"""What the merge found, written into the tables of the database."""
+"""Writes the results of the merge into the tables of the database."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ ATTEMPT_COLUMNS = (
     "stamp",
 )
 
-# The last sample of each record that was cut short; a NULL there is a total that is not known. No
-# process has no memory: 0 means that none was seen.
+# The last sample of each truncated record. NULL is an unknown total. A process always has memory,
+# so that 0 means that no process was sampled.
 LAST_SAMPLES = """
 SELECT run_id, attempt, node, {largest}, count(*) AS samples, max(unix_s) AS end_unix_s,
     unnest(arg_max_null(struct_pack({last}), elapsed_s))
@@ -55,12 +55,12 @@ GROUP BY run_id, attempt, node
 """
 
 
-# Of the totals that the table `records` has those that samples tell, too.
+# Totals of the table `records` that are also columns of samples.
 SAMPLED = tuple(total for total in TOTALS.values() if total.in_database and total.column)
 
 
 def make_last_samples_sql() -> str:
-    """LAST_SAMPLES with those."""
+    """Return LAST_SAMPLES with the columns of SAMPLED."""
     largest = (f"nullif(max({t.column}), 0) AS {t.name}" for t in SAMPLED if t.is_largest)
     last = (f"{t.name} := {t.column}" for t in SAMPLED if not t.is_largest)
     return LAST_SAMPLES.format(largest=", ".join(largest), last=", ".join(last))
@@ -69,7 +69,7 @@ def make_last_samples_sql() -> str:
 def write_meta(
     connection: DuckDBPyConnection, study_dir: Path, plan: Plan, scratch: Path, now_unix_s: float
 ) -> None:
-    """The one row of `meta`."""
+    """Write the one row of `meta`."""
     file = study_dir / "study.toml"
     toml = read_regular(file, NOTE_BYTES) if file.is_file() else None
     digest = hashlib.sha256(toml).hexdigest() if toml is not None else None
@@ -96,7 +96,7 @@ def write_meta(
 def write_attempts(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:
-    """The table `attempts`."""
+    """Write the table `attempts`."""
     with Spool(scratch / "attempts.jsonl", read_table_columns(connection, "attempts")) as spool:
         for attempt in attempts:
             spool.write([getattr(attempt, name) for name in ATTEMPT_COLUMNS])
@@ -104,7 +104,7 @@ def write_attempts(
 
 
 def read_invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None]:
-    """Of the runs whose attempt that counts is settled, as an earlier collect found them."""
+    """Return what an earlier collect found for runs whose counting attempt is settled."""
     rows = connection.execute(
         f"SELECT run_id, attempt, invalid_reason FROM runs SEMI JOIN {SETTLED} USING (run_id, attempt)"
     ).fetchall()
@@ -112,7 +112,7 @@ def read_invalid_reasons(connection: DuckDBPyConnection) -> dict[Key, str | None
 
 
 def find_invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
-    """Why a completed run was not under its levels; None: it was."""
+    """Return why a completed run was not executed under its levels; None: it was."""
     reasons = (
         check(run, last)
         for check in (
@@ -128,7 +128,7 @@ def find_invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
 def write_runs(
     connection: DuckDBPyConnection, plan: Plan, attempts: Iterable[Attempt], scratch: Path
 ) -> dict[str, int]:
-    """The table `runs`; returns how many runs are in each state."""
+    """Write the table `runs`; return the number of runs in each state."""
     known = read_invalid_reasons(connection)
     of_run: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
@@ -173,7 +173,7 @@ def write_results(
     outputs: Mapping[tuple[str, str], Output],
     scratch: Path,
 ) -> None:
-    """The table `results`; the key of `outputs` is run and attempt."""
+    """Write the table `results`; the key of `outputs` is run and attempt."""
     with Spool(scratch / "results.jsonl", read_table_columns(connection, "results")) as spool:
         for key, output in outputs.items():
             for f in output.figures:
@@ -195,7 +195,7 @@ def write_results(
 def write_output_notes(
     connection: DuckDBPyConnection, outputs: Mapping[Key, Output], scratch: Path
 ) -> None:
-    """The table `notes`."""
+    """Write the table `notes`."""
     with Spool(scratch / "notes.jsonl", read_table_columns(connection, "notes")) as spool:
         for key, output in outputs.items():
             for client, note in output.notes:
@@ -206,7 +206,7 @@ def write_output_notes(
 def write_records(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:
-    """The table `records`; the samples must be there already."""
+    """Write the table `records`. The samples must have been imported."""
     columns = read_table_columns(connection, "records")
     with Spool(scratch / "records.jsonl", columns) as records:
         for attempt in attempts:
@@ -232,7 +232,7 @@ def write_records(
 
 
 def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path) -> None:
-    """The tables `tags`, `environment` and `spans`."""
+    """Write the tables `tags`, `environment` and `spans`."""
     columns = {
         name: read_table_columns(connection, name) for name in ("tags", "environment", "spans")
     }
@@ -256,7 +256,7 @@ def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scr
 def write_network(
     connection: DuckDBPyConnection, attempts: Iterable[Attempt], scratch: Path
 ) -> None:
-    """The table `network`: a row for each record with network conditions."""
+    """Write the table `network`: a row for each record with network conditions."""
     with Spool(scratch / "network.jsonl", read_table_columns(connection, "network")) as spool:
         for attempt in attempts:
             for node, record in attempt.records.items():
@@ -268,7 +268,7 @@ def write_network(
 
 
 def write_gaps(connection: DuckDBPyConnection, gaps: Sequence[Gap], scratch: Path) -> None:
-    """The table `gaps`."""
+    """Write the table `gaps`."""
     with Spool(scratch / "gaps.jsonl", read_table_columns(connection, "gaps")) as spool:
         for gap in gaps:
             spool.write((gap.run_id, gap.attempt, gap.node, gap.kind, gap.reason))

@@ -1,10 +1,9 @@
-"""Attempts whose files are as an earlier collect found them: their rows stay, and nothing of them is
-read again.
+"""Finds attempts whose files are unchanged since an earlier collect, so that their rows can stay.
 
-Only what lacks nothing is left alone: a completed attempt without a gap, the only one of its job and
-the one that counts. What it was made of is summed up in one word, `attempts.stamp`: the plan, the
-accounting and result.json by their content; the other files by size and times, as they were before
-they were read; and the program, so that another Steelyard reads all of it anew.
+Only a complete attempt is skipped: it is completed, has no gap, is the only one of its job and is
+the one that counts. `attempts.stamp` is a digest of its sources. Plan, accounting and result.json
+are digested by content. Other files are digested by size and times before they are read. The
+program is part of the digest, so that another version of Steelyard reads everything again.
 """
 
 from __future__ import annotations
@@ -27,22 +26,22 @@ from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.record_folders import find_job_sources
 from steelyard.analysis.sources.study_files import PlannedRun
 
-AT_ONCE = 8  # the time goes into waiting for network file systems
-LOOKS_AT_ONCE = 16  # by one thread
-PARTS_AT_ONCE = 64  # by all of them, before one alone shows whether they are needed still
-WAITING = 10.0  # a look that takes so many times its CPU time waits for its files
+AT_ONCE = 8  # threads; most of their time is spent waiting for network file systems
+LOOKS_AT_ONCE = 16  # attempts per task of a thread
+PARTS_AT_ONCE = 64  # tasks of all threads, until one thread alone measures their use again
+WAITING = 10.0  # ratio of elapsed to CPU time above which a thread is waiting for files
 
 FACTS = operator.attrgetter(
     *(name for name in Attempt.__slots__ if name not in ("records", "folder", "row", "stamp"))
 )
 
-SETTLED = "settled"  # the table of their keys, as long as a collect works
+SETTLED = "settled"  # the table of their keys during a collect
 
 Key = tuple[str, str]  # run, attempt
 
 
 def list_source(source: Path) -> list[tuple[str | int, ...]]:
-    """A folder of records, or a pack of them, which never changes once it is there."""
+    """Return the files of a folder of records, or the pack, which never changes once it exists."""
     if source.suffix == record_packs.SUFFIX:
         status = source.stat()
         return [(str(source), status.st_size, status.st_mtime_ns)]
@@ -50,12 +49,16 @@ def list_source(source: Path) -> list[tuple[str | int, ...]]:
 
 
 def list_records(folder: str) -> list[tuple[str | int, ...]]:
-    """One more link changes an inode's time, too; but nobody writes what cannot be written."""
+    """Return the files of a folder of records; see `file_changes.list_files`.
+
+    The inode time of a file that collect may link is ignored, since each new link changes it. Such
+    a file has no writer.
+    """
     return file_changes.list_files(folder, lambda name, mode: not can_be_linked(name, mode))
 
 
 class Stamps:
-    """What attempts are made of, now and when they were read last."""
+    """Digests of attempts' sources: the current ones and those that the database stores."""
 
     def __init__(
         self,
@@ -67,7 +70,7 @@ class Stamps:
         self._study_dir = study_dir
         self._record_dirs = list(record_dirs)
         self._runs = runs
-        self._left: dict[Key, str] = {}  # what is not changed by reading it
+        self._left: dict[Key, str] = {}  # digests of the sources that reading does not change
         self._stored: dict[Key, str] = {
             (run_id, attempt): stamp
             for run_id, attempt, stamp in connection.execute(
@@ -77,7 +80,7 @@ class Stamps:
         }
 
     def find_settled(self, attempts: Sequence[Attempt]) -> set[Key]:
-        """Those whose rows may stay. Looks at all their files."""
+        """Return the keys of attempts whose rows may stay. This stats all of their files."""
         of_job = Counter(attempt.job_id for attempt in attempts if attempt.job_id)
         able = [a for a in attempts if a.state == "completed" and of_job[a.job_id or ""] <= 1]
         stay = set()
@@ -88,9 +91,11 @@ class Stamps:
         return stay
 
     def _compute_all_stamps(self, attempts: Sequence[Attempt]) -> Iterator[str | None]:
-        """The stamps: by several threads as long as it is files that are waited for, those of a network
-        file system; else by this one alone, for threads that never wait cost each other twice the
-        time."""
+        """Yield the stamps of all attempts, in order.
+
+        Several threads work while they wait for files, as on a network file system. Otherwise this
+        thread works alone, since threads that never wait double each other's time.
+        """
         parts = [attempts[n : n + LOOKS_AT_ONCE] for n in range(0, len(attempts), LOOKS_AT_ONCE)]
         left, is_waiting = deque(parts), False
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -105,11 +110,14 @@ class Stamps:
                 yield from found
 
     def _compute_stamps(self, attempts: Sequence[Attempt]) -> list[str | None]:
-        """The stamps of several: handing each to a thread alone takes longer than the look."""
+        """Return the stamps of several attempts.
+
+        A task for each would cost more than the work itself.
+        """
         return [self._compute_stamp(attempt) for attempt in attempts]
 
     def _compute_stamp(self, attempt: Attempt) -> str | None:
-        """The stamp before anything is read."""
+        """Return the stamp of an attempt before its files are read; None: it cannot be computed."""
         try:
             self._left[attempt_key(attempt)] = digest(
                 file_changes.digest_program(),
@@ -124,12 +132,15 @@ class Stamps:
             return None
 
     def _list_sources(self, attempt: Attempt) -> list[Path]:
-        """Where the nodes left its records, or the packs that have them by now."""
+        """Return the folders or packs with the attempt's records in the nodes' record directories."""
         window, job_id = compute_window([attempt]), attempt.job_id or "-"
         return [f for path in self._record_dirs for f in find_job_sources(path, job_id, window)]
 
     def compute_full_stamp(self, attempt: Attempt) -> str | None:
-        """With the study's own copies of its records as they are now; None: always to be read."""
+        """Return the stamp, which includes the current copies of records in the study.
+
+        None means that the attempt must always be read.
+        """
         left = self._left.get(attempt_key(attempt))
         if left is None:
             return None
@@ -141,17 +152,17 @@ class Stamps:
 
 
 def attempt_key(attempt: Attempt) -> Key:
-    """Its key in every table."""
+    """Return the attempt's key, which is the same in every table."""
     return attempt.run_id, attempt.attempt
 
 
 def list_facts(attempt: Attempt) -> tuple[object, ...]:
-    """What the accounting, the submission and result.json said of it."""
+    """Return the values that came from accounting, submission and result.json."""
     return (*FACTS(attempt), attempt.folder.result if attempt.folder else None)
 
 
 def store_settled(connection: DuckDBPyConnection, settled: Iterable[Key]) -> None:
-    """The table SETTLED: whose rows replace_rows() leaves where they are."""
+    """Write the table SETTLED: the keys whose rows `replace_rows` does not change."""
     keys = sorted(settled)
     runs, attempts = [run for run, _ in keys], [attempt for _, attempt in keys]
     connection.execute(
@@ -164,7 +175,7 @@ def store_settled(connection: DuckDBPyConnection, settled: Iterable[Key]) -> Non
 def store_stamps(
     attempts: Iterable[Attempt], read_as: Mapping[Key, str | None], with_gaps: Collection[Key]
 ) -> None:
-    """Note the stamps under which attempts were read; not of those that lack anything."""
+    """Set the stamps under which attempts were read. Incomplete attempts get none."""
     for attempt in attempts:
         key = attempt_key(attempt)
         if key in read_as:
