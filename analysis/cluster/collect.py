@@ -1,7 +1,7 @@
-"""All jobs of a cluster into its database: what the accounting says, and the nodes' records.
+"""Imports all jobs of a cluster, from the accounting and the nodes' records, into its database.
 
-May be run at any time and as often as you like: each pass asks for the time since the last one and a
-day before it, keeps what is new or has changed, and doubles nothing.
+A pass may be run at any time. It queries the time since the last pass and the day before it, stores
+new and changed jobs, and adds nothing twice.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from steelyard.analysis.store.sample_store import make_scratch_folder
 from steelyard.analysis.store.spool import Spool
 
 DAY_S = 86400.0
-FIRST_S = 30 * DAY_S  # of the first collect, when nobody says
-OVERLAP_S = DAY_S  # asked for again: slurmdbd may hear of jobs late, nodes may bring records late
-CLOCK_GRAIN_S = 1.0  # of the accounting
-AT_ONCE = 2000  # jobs whose records are in memory
+FIRST_S = 30 * DAY_S  # seconds before the first collect, by default
+OVERLAP_S = DAY_S  # queried again: slurmdbd and nodes may deliver jobs and records late
+CLOCK_GRAIN_S = 1.0  # of the accounting's times
+AT_ONCE = 2000  # jobs whose records are in memory at once
 FORGOTTEN = "the accounting, asked again, no longer knows the job: purged, or another cluster"
 
 Progress = Callable[[str, int, int], None]
 
 
 class ClusterAccounting(Protocol):
-    """What is wanted of a cluster's accounting."""
+    """What collect needs of a cluster's accounting."""
 
     def read_window(
         self, since_unix_s: float, until_unix_s: float
     ) -> Iterator[JobStart | Unreadable]:
-        """All starts of jobs that ran or ended in that time."""
+        """Yield all starts of jobs that ran or ended in that time."""
 
     def read_jobs(self, job_ids: Sequence[str]) -> Iterator[JobStart | Unreadable]:
-        """All starts of these jobs."""
+        """Yield all starts of these jobs."""
 
 
 @dataclass(slots=True)
 class Collected:
-    """What a pass did."""
+    """The results of a pass."""
 
     folder: Path
     since_unix_s: float
@@ -64,7 +64,7 @@ class Collected:
     unchanged: int = 0
     records: int = 0  # read in this pass
     lost: int = 0
-    days: int = 0  # of which Parquet files were written
+    days: int = 0  # days whose Parquet files were written
     jobs: int = 0  # in the database
     running: int = 0
     users: set[str] = field(default_factory=set)
@@ -76,14 +76,14 @@ class Collected:
 
 @dataclass(slots=True)
 class Pass:
-    """One collect on its way."""
+    """The state of one collect."""
 
     connection: DuckDBPyConnection
     scratch: Path
     record_dirs: Sequence[Path]
-    look_again: bool  # at the records of jobs that are settled, too
+    look_again: bool  # read records of settled jobs, too
     done: Collected
-    seen: set[Key] = field(default_factory=set)  # of answers, where a later one may have them, too
+    seen: set[Key] = field(default_factory=set)  # keys that a later answer may contain, too
 
 
 def collect(
@@ -95,10 +95,10 @@ def collect(
     progress: Progress = lambda phase, done, total: None,
     now: Callable[[], float] = time.time,
 ) -> Collected:
-    """All jobs that ran or ended since `since_unix_s` into the database in a folder.
+    """Import all jobs that ran or ended since `since_unix_s` into the database in a folder.
 
-    By default since the last collect, a day before it; of the first one 30 days. A time after the
-    last collect leaves no hole: what lies between is asked for, too.
+    The default is the last collect less a day, or 30 days before the first one. If the given time
+    is after the last collect, the time between is queried, too, so that no gap remains.
     """
     begun, until = time.monotonic(), float(int(now()))
     with open_database(folder) as connection, make_scratch_folder(folder) as scratch:
@@ -120,7 +120,7 @@ def collect(
 def find_first_moment(
     connection: DuckDBPyConnection, since_unix_s: float | None, until_unix_s: float
 ) -> float:
-    """From when on the accounting is asked."""
+    """Return the time since which the accounting is queried, in seconds since 1970."""
     ((last,),) = connection.execute("SELECT queried_until_unix_s FROM meta").fetchall()
     if last is None:
         return until_unix_s - FIRST_S if since_unix_s is None else since_unix_s
@@ -129,7 +129,7 @@ def find_first_moment(
 
 
 def split_into_days(since: float, until: float) -> Iterator[tuple[float, float]]:
-    """Spans of a day: one answer of sacct, one transaction."""
+    """Yield spans of at most a day. Each is one answer of sacct and one transaction."""
     first = since
     while first < until:
         last = min(first + DAY_S, until)
@@ -140,7 +140,7 @@ def split_into_days(since: float, until: float) -> Iterator[tuple[float, float]]
 def import_jobs(
     work: Pass, answer: Iterable[JobStart | Unreadable], requested_until: float | None = None
 ) -> None:
-    """One answer of the accounting, in one transaction."""
+    """Import one answer of the accounting in one transaction."""
     found: dict[Key, JobStart] = {}
     for one in answer:
         if isinstance(one, Unreadable):
@@ -164,15 +164,18 @@ def import_jobs(
 
 
 def find_repeatable_key(one: JobStart, requested_until: float | None) -> bool:
-    """What had ended before a span's end is in no answer about a later one: of a million jobs their
-    keys took 250 MB. None: it was asked for by its id."""
+    """Whether a later answer may contain this start again.
+
+    A job that ended before its span's end is in no later answer. Keeping such keys of a million
+    jobs would take 250 MB. `requested_until` None: the job was queried by its id.
+    """
     if requested_until is None or not jobs.is_over(one.row):
         return True
     return (one.row.end_unix_s or 0.0) >= requested_until - CLOCK_GRAIN_S
 
 
 def check_cluster(work: Pass, found: Iterable[Key]) -> None:
-    """UsageError where the folder is of another cluster: its time of asking would be wrong."""
+    """Raise UsageError if the folder is of another cluster, whose last query time would be wrong."""
     names = {key[0] for key in found}
     ((mine,),) = work.connection.execute("SELECT cluster FROM meta").fetchall()
     if mine is None and len(names) == 1:
@@ -187,7 +190,7 @@ def check_cluster(work: Pass, found: Iterable[Key]) -> None:
 
 
 def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[Job]:
-    """Those of which something is new."""
+    """Yield the jobs that are new or changed, with their records read."""
     have = stored_jobs.read_jobs(work.connection, found)
     starts = stored_jobs.read_starts(work.connection, found)
     left = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
@@ -207,16 +210,16 @@ def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[
         if not is_same or now != {(node, seen.sha256) for node, seen in before.items()}:
             yield job
         elif any(kind == "changed" for _, kind, _ in job.found.gaps):
-            yield job  # for its marks
+            yield job  # a record was changed: store the marks
 
 
 def is_done(have: StoredJobs | None, begun: JobStart) -> bool:
-    """All is known of a job, and the accounting says what it said."""
+    """Whether nothing of the job is missing and its accounting is unchanged."""
     return have is not None and have.is_settled and have.facts == jobs.digest_accounting(begun)
 
 
 def count_job(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
-    """One job that was looked at."""
+    """Count one job that was read."""
     if key not in work.seen:
         work.done.new += not is_known
         work.done.changed += is_known and not is_same
@@ -227,7 +230,7 @@ def count_job(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> 
 
 
 def store_jobs(work: Pass, found: Sequence[Job]) -> None:
-    """Rows of jobs, of their records and of what is amiss."""
+    """Store rows of jobs, of their records and of their gaps."""
     if not found:
         return
     with open_spools(work.connection, work.scratch) as spool:
@@ -241,7 +244,7 @@ def store_jobs(work: Pass, found: Sequence[Job]) -> None:
 
 
 def write_records(spool: Spool, job: Job) -> None:
-    """A row for each record that was read."""
+    """Write a row for each record that was read."""
     for seen in job.found.seen.values():
         found = seen.record.columns()
         head = (*jobs.job_key(job.begun.row), seen.record.node, str(seen.record.path), seen.sha256)
@@ -250,7 +253,7 @@ def write_records(spool: Spool, job: Job) -> None:
 
 
 def requery_open_jobs(work: Pass, accounting: ClusterAccounting) -> None:
-    """Jobs that were open and are in no answer: asked for by their ids, and lost if nobody knows."""
+    """Query stored open jobs that no answer contained, by id. Unknown ones become `lost`."""
     left = [key for key in stored_jobs.read_open_jobs(work.connection) if key not in work.seen]
     if not left:
         return
@@ -267,7 +270,7 @@ def requery_open_jobs(work: Pass, accounting: ClusterAccounting) -> None:
 
 
 def write_end(work: Pass) -> None:
-    """When it was collected, and what there is now."""
+    """Store the time of collect, and count the jobs in the database."""
     with transaction(work.connection):
         work.connection.execute("UPDATE meta SET collected_unix_s = ?", [work.done.until_unix_s])
     ((work.done.jobs, work.done.running),) = work.connection.execute(

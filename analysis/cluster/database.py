@@ -1,4 +1,4 @@
-"""The database of a cluster's jobs: opened by one collect at a time, changed a transaction at a time."""
+"""The database of a cluster's jobs: one collect writes it at a time, in transactions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from steelyard.analysis.store.spool import Spool
 FILE_NAME = "cluster.duckdb"
 LOCK = ".lock"
 VERSION = 3
-DAY = "make_timestamp((1e6 * end_unix_s)::BIGINT)::DATE"  # in UTC, whatever the session's zone
+DAY = "make_timestamp((1e6 * end_unix_s)::BIGINT)::DATE"  # UTC, not the session's zone
 KEY = ("cluster", "job_id", "submit_unix_s")
 SQL_TYPES = {"text": "VARCHAR", "bool": "BOOLEAN", "int": "BIGINT", "float": "DOUBLE"}
 
 
 @contextlib.contextmanager
 def open_database(folder: Path) -> Iterator[DuckDBPyConnection]:
-    """The database in a folder, made when it is not there; ours alone until the end.
+    """Open the database in a folder exclusively; create it if it does not exist.
 
-    UsageError when another collect works on it, or when it is of another version; MissingError when
+    Raises UsageError when another collect works on it or its version differs, and MissingError when
     it cannot be written.
     """
     try:
@@ -57,7 +57,7 @@ def open_database(folder: Path) -> Iterator[DuckDBPyConnection]:
 
 @contextlib.contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Nobody else collects into it; a lock ends with its process, however that ends."""
+    """Lock the folder against other collects. The lock ends with its process in any case."""
     fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
     try:
         try:
@@ -79,14 +79,14 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def build_schema() -> str:
-    """The statements that make the tables."""
+    """Return the statements that create the tables."""
     text = importlib.resources.files(__package__).joinpath("schema.sql").read_text("utf-8")
     columns = ", ".join(f'"{name}" {SQL_TYPES[kind]}' for name, (_, kind) in COLUMNS.items())
     return text.replace("@records@", columns)
 
 
 def create_tables(connection: DuckDBPyConnection) -> None:
-    """The tables, where they are not there yet."""
+    """Create the tables if they do not exist."""
     if read_table_columns(connection, "meta"):
         return
     with transaction(connection):
@@ -99,7 +99,7 @@ def create_tables(connection: DuckDBPyConnection) -> None:
 
 @contextlib.contextmanager
 def transaction(connection: DuckDBPyConnection) -> Iterator[None]:
-    """All of it or nothing: a kill inside leaves what was there before."""
+    """Run the block as a transaction. After an error or a kill, the earlier content remains."""
     connection.execute("BEGIN")
     try:
         yield
@@ -110,8 +110,7 @@ def transaction(connection: DuckDBPyConnection) -> Iterator[None]:
 
 
 def replace_jobs(connection: DuckDBPyConnection, jobs: Spool, records: Spool, gaps: Spool) -> None:
-    """Rows of jobs in the place of their older selves, with all that is told of them; the days of
-    both are to be exported."""
+    """Replace the rows of jobs and of their records and gaps; mark the days of both for export."""
     keys = ", ".join(KEY)
     connection.execute(f"CREATE OR REPLACE TEMP TABLE fresh AS {jobs.select()}")
     before = f"SELECT end_unix_s FROM jobs SEMI JOIN fresh USING ({keys})"
@@ -134,7 +133,7 @@ def replace_jobs(connection: DuckDBPyConnection, jobs: Spool, records: Spool, ga
 
 
 def check_keys(connection: DuckDBPyConnection) -> None:
-    """No job twice, of those just put; RuntimeError is our bug."""
+    """Raise RuntimeError if a job just stored exists twice, which would be a bug here."""
     keys = ", ".join(KEY)
     doubled = connection.execute(
         f"SELECT {keys} FROM jobs SEMI JOIN fresh USING ({keys}) GROUP BY {keys} "
@@ -146,7 +145,7 @@ def check_keys(connection: DuckDBPyConnection) -> None:
 
 @contextlib.contextmanager
 def open_spools(connection: DuckDBPyConnection, scratch: Path) -> Iterator[dict[str, Spool]]:
-    """A spool for each table of jobs and of what belongs to them."""
+    """Open a spool for each table of jobs and of their records and gaps."""
     with contextlib.ExitStack() as stack:
         yield {
             table: stack.enter_context(

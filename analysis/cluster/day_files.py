@@ -1,9 +1,8 @@
-"""A cluster's jobs as Parquet files, one a day of their ends (UTC), and how to read them while a
-collect may be changing them.
+"""Parquet files of a cluster's jobs, one for each day of their ends (UTC), and consistent reads.
 
-All new files are written beside the old ones first; then `collected.json` is taken away, each file
-is put in its place by one rename, and `collected.json` comes back with other content. A reader who
-finds the same content before and after has read nothing half.
+An export first writes all new files next to the old ones. Then it removes `collected.json`, renames
+each file into place, and writes `collected.json` with other content. A reader that finds the same
+content of `collected.json` before and after has read consistent files, even during a collect.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 MARK = "collected.json"
 FORMAT = "steelyard-cluster"
 PATIENCE_S, POLL_S = 20.0, 0.05
-Span = tuple[float, float]  # of ends of jobs, in seconds since 1970
+Span = tuple[float, float]  # ends of jobs, in seconds since 1970
 EVER: Span = (0.0, float("inf"))
 Answer = TypeVar("Answer")
 
@@ -42,7 +41,7 @@ OF_DAY = {
 
 
 def export_days(connection: DuckDBPyConnection, folder: Path) -> int:
-    """The files of every day that has changed since; returns how many days."""
+    """Write the files of every day that changed since its last export; return the number of days."""
     days = connection.execute("SELECT day, revision FROM days WHERE revision > exported").fetchall()
     ready = []
     for day, _ in days:
@@ -68,7 +67,7 @@ def export_days(connection: DuckDBPyConnection, folder: Path) -> int:
 
 
 def write_description(connection: DuckDBPyConnection) -> dict[str, Any]:
-    """What the files are, and what is not in them."""
+    """Return the content of `collected.json`: what the files are, and what they do not contain."""
     names = ("database_id", "cluster", "collected_unix_s", "queried_until_unix_s")
     (row,) = connection.execute(f"SELECT {', '.join(names)} FROM meta").fetchall()
     ((jobs, still),) = connection.execute(
@@ -80,7 +79,9 @@ def write_description(connection: DuckDBPyConnection) -> dict[str, Any]:
 
 
 def read_mark(folder: Path) -> dict[str, Any] | None:
-    """What `collected.json` says; None: a collect changes the files, or broke off at that."""
+    """Return the content of `collected.json`; None: a collect is changing the files or was
+    interrupted.
+    """
     try:
         found = json.loads(read_regular(folder / MARK, NOTE_BYTES))
     except (OSError, ValueError):
@@ -95,8 +96,10 @@ def query_jobs(
     patience_s: float = PATIENCE_S,
     span: Span = EVER,
 ) -> Answer:
-    """What `ask` answers on a view `jobs`, all of it from files of one collect; those of the days of
-    `span`. MissingError as of whole()."""
+    """Return what `query` returns for a view `jobs` on consistent files of the days of `span`.
+
+    Raises MissingError as `read_consistently` does.
+    """
 
     def attempt(files: Sequence[Path], mark: dict[str, Any]) -> Answer:
         with tempfile.TemporaryDirectory(prefix="steelyard-") as scratch:
@@ -117,11 +120,10 @@ def read_consistently(
     patience_s: float = PATIENCE_S,
     span: Span = EVER,
 ) -> Answer:
-    """What `attempt` answers of files of jobs that stayed the same meanwhile; `torn`: what it raises
-    where they did not.
+    """Return what `attempt` returns for files of jobs that did not change meanwhile.
 
-    MissingError where nothing has been collected, or a collect that broke off has left files that
-    belong to two.
+    `torn` is the exception that `attempt` raises when they did change. Raises MissingError if
+    nothing has been collected, or an interrupted collect left files of two passes.
     """
     folder = database_dir / "parquet"
     if not folder.is_dir():
@@ -150,20 +152,20 @@ def read_consistently(
 
 
 def find_files(folder: Path, span: Span) -> list[Path]:
-    """The files of jobs that ended in a span: of its days, and of those that touch it."""
+    """Return the files of all days that a span of job ends touches."""
     first, last = (
         format_day(max(span[0], 0.0)),
         format_day(span[1]),
-    )  # `unknown` is behind all dates
+    )  # `unknown` sorts after all dates
     days = sorted(path.name for path in (folder / "jobs").glob("day=*"))
     near = (day for day in days if first <= day.removeprefix("day=") <= last)
     return [path for day in near if (path := folder / "jobs" / day / "jobs.parquet").exists()]
 
 
 def create_view(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:
-    """The view `jobs` of these files."""
+    """Create the view `jobs` of these files."""
     if not files:
-        connection.execute(build_schema())  # no job has ended: its table is empty
+        connection.execute(build_schema())  # no job has ended: create its empty table
         return
     listed = ", ".join(map(quote_path, files))
     query = f"FROM read_parquet([{listed}], hive_partitioning = false)"

@@ -1,6 +1,7 @@
-"""One job from a cluster's database, when its records or the accounting no longer have it.
+"""Reads one job from a cluster's database when its records or accounting rows no longer exist.
 
-Reads the Parquet files of its day, as `top` does: it waits for no collect and takes no lock.
+It reads the Parquet files of the job's day, as `top` does. It takes no lock and waits only until
+the files are consistent.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ from steelyard.jobscripts.plurals import counted
 NAME = "the cluster's database"
 LACKS = "without tags, conditions, GPUs and samples"
 NOT_KEPT = f"{NAME} does not have it"
-PATIENCE_S = 1.0  # a person waits
+PATIENCE_S = 1.0  # seconds; a user is waiting
 USED = (*jobs.QUANTITIES, "memory_used_bytes")
 Cells = Mapping[str, Any]
-# Of a job and of an array's tasks: each half by bounds that spare files which have no such id.
+# The job and the tasks of an array. The conditions of each half let DuckDB skip files without the
+# id.
 STARTS = """
 FROM (
     FROM jobs WHERE job_id = $1
@@ -42,13 +44,13 @@ FROM (
 
 
 class ClusterDatabase:
-    """The database in a folder, for look_up() of one job."""
+    """The database in a folder, as another source for `look_up` of one job."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def add_start(self, view: JobView) -> None:
-        """The last start of the job, where the accounting did not tell; what is amiss in `missing`."""
+        """Set the job's last start if the accounting does not have it; add problems to `missing`."""
         try:
             found, collected = self.read_starts(view.job_id)
         except MissingError as error:
@@ -65,12 +67,12 @@ class ClusterDatabase:
         view.stored_nodes |= {name: last[name] for name in ("sources", "missing", "marks", "tags")}
 
     def read_starts(self, job_id: str) -> tuple[list[Cells], str]:
-        """Every start of a job, the last one last, and until when was collected."""
+        """Return every start of a job, the last one last, and until when jobs were collected."""
         if not has_database(self.folder):
             return [], ""
 
         def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> tuple[list[Cells], str]:
-            connection.execute("SET parquet_metadata_cache = true")  # the ends of files, read once
+            connection.execute("SET parquet_metadata_cache = true")  # footers are read once
             rows = connection.execute(STARTS, [job_id, f"{job_id}_", f"{job_id}`"])
             names = [column[0] for column in rows.description]
             found = [decode_cells(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
@@ -79,7 +81,7 @@ class ClusterDatabase:
         return day_files.query_jobs(self.folder, ask, PATIENCE_S)
 
     def add_nodes(self, view: JobView) -> None:
-        """Records of nodes that have none any more, as the database keeps them."""
+        """Add the stored records of nodes that have no record file."""
         row = view.row
         lacking = set(view.all_nodes) - {node.node for node in view.nodes}
         if row is None or row.end_unix_s is None or not lacking or not has_database(self.folder):
@@ -96,7 +98,7 @@ class ClusterDatabase:
             view.notes.append(f"the record of {names} is as {self.folder} keeps it, {LACKS}")
 
     def read_records(self, row: AccountingRow) -> list[Cells]:
-        """Of one start, in the order of its nodes."""
+        """Return the stored records of one start, ordered by node."""
         day = sample_store.format_day(row.end_unix_s or 0.0)
         file = self.folder / "parquet" / "records" / f"day={day}" / "records.parquet"
         names = ["node", "file", *BESIDES, *COLUMNS]
@@ -116,7 +118,7 @@ class ClusterDatabase:
 
 
 def has_database(folder: Path) -> bool:
-    """MissingError: it may be, but not for us."""
+    """Whether the folder has a database; raise MissingError if it cannot be read."""
     try:
         return any((folder / "parquet").iterdir())
     except (FileNotFoundError, NotADirectoryError):
@@ -126,13 +128,13 @@ def has_database(folder: Path) -> bool:
 
 
 def decode_cells(cells: dict[str, Any]) -> Cells:
-    """JSON as what it says."""
+    """Return the cells with JSON columns decoded."""
     names = ("sources", "missing", "tags")
     return cells | {name: json.loads(cells[name] or "{}") for name in names}
 
 
 def check_single_job(job_id: str, found: Sequence[Cells]) -> None:
-    """UsageError where an array is meant, as the accounting has it."""
+    """Raise UsageError if the id is that of an array with several tasks."""
     tasks = {cells["task"] for cells in found if cells["task"] != cells["job_id"]}
     if len(tasks) > 1 and not any(cells["task"] == job_id for cells in found):
         shown = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
@@ -144,7 +146,7 @@ def check_single_job(job_id: str, found: Sequence[Cells]) -> None:
 
 
 def build_row(cells: Cells) -> AccountingRow:
-    """As the accounting told it when it was asked."""
+    """Return the row of the accounting as it was when it was queried."""
     array, _, task = cells["task"].partition("_")
     names = ("job_id", "restarts", "state", "reason", "cluster", "name", "user", "submit_unix_s")
     times = ("start_unix_s", "end_unix_s", "elapsed_s", "exit_code")
@@ -162,7 +164,10 @@ def build_row(cells: Cells) -> AccountingRow:
 
 
 def build_allocation(cells: Cells) -> Allocation:
-    """CPU time is the scheduler's where it said so."""
+    """Return the job's allocation.
+
+    Its CPU time is the scheduler's, if the scheduler was its source.
+    """
     held = {name: cells[name] for name in jobs.ACCOUNTED}
     is_accounted = cells["sources"].get("cpu_s") == jobs.SLURM
     return Allocation(
@@ -175,7 +180,7 @@ def build_allocation(cells: Cells) -> Allocation:
 
 
 def build_node(cells: Cells) -> NodeView:
-    """A node's record again, of the fields that were kept."""
+    """Rebuild a node's view from the stored fields of its record."""
     record = Record(Path(cells["file"]), build_document(cells))
     values = record.columns()
     missing = {column: NOT_KEPT for column in COLUMNS if values[column] is None}
@@ -183,7 +188,7 @@ def build_node(cells: Cells) -> NodeView:
 
 
 def format_time(unix_s: float | None) -> str:
-    """`2026-11-24 03:20 UTC`."""
+    """Format a time as `2026-11-24 03:20 UTC`."""
     if unix_s is None:
         return "a time that it does not tell"
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -1,4 +1,4 @@
-"""The records of one start of a job: found, read, and held against what was read of them before."""
+"""Finds and reads the records of one start of a job, and compares them with earlier reads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHANGED = "{} was changed since it was first read: what it said then counts"
 
 @dataclass(slots=True)
 class FoundRecords:
-    """What there is of a job; gaps are node, kind and reason."""
+    """The records of a job; gaps are (node, kind, reason)."""
 
     seen: dict[str, record_trust.ReadRecord] = field(default_factory=dict)  # by node
     gaps: list[tuple[str | None, str, str]] = field(default_factory=list)
@@ -38,8 +38,10 @@ class FoundRecords:
 def list_sources(
     near: RecordIndex, row: AccountingRow, found: FoundRecords
 ) -> dict[Path, PackedFile | None]:
-    """All records of a job id that lie where those of this start can: of the days around it; with
-    what a pack has of it, where they are packed. A pack that cannot be read is told in `found`."""
+    """Return all records of a job id from the days around this start, with a pack's entry or None.
+
+    A pack that cannot be read is added to the gaps of `found`.
+    """
     sources: dict[Path, PackedFile | None] = {}
     for record_dir in near.record_dirs:
         sources |= dict.fromkeys(list_record_names(record_dir / row.job_id))
@@ -47,7 +49,7 @@ def list_sources(
             sources |= dict.fromkeys(list_record_names(folder))
         for pack in reversed(
             near.find_packs(record_dir, row)
-        ):  # loose ones count, then the newest pack's
+        ):  # loose files come first, then those of the newest pack
             there = {path.name for path in sources}
             files = near.find_content(pack, row.job_id)
             if isinstance(files, OSError):
@@ -61,10 +63,11 @@ def list_sources(
 def read_job_records(
     view: JobView, near: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
 ) -> FoundRecords:
-    """Reads the records of the start that `view` is of, into its nodes too; `near` has loaded it.
+    """Read the records of the start that `view` is of, and set its nodes.
 
-    `before`: what was read of them earlier, by node. A complete one stays what it was then, whoever
-    changes or removes its file. Where one lacks and a sweep is at work it may be in a pack by now.
+    `near` must have loaded the row. `before` has the records that were read earlier, by node: a
+    complete one stays valid if its file changes or disappears. If a record is missing and a sweep
+    has run, its files are listed again, since it may be in a pack.
     """
     assert view.row is not None
     found = list_records(view, near, before)
@@ -77,7 +80,7 @@ def read_job_records(
 def list_records(
     view: JobView, near: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
 ) -> FoundRecords:
-    """The records that lie there now, or did when `near` was loaded."""
+    """Read the records as they were listed when `near` was loaded."""
     assert view.row is not None
     found = FoundRecords()
     sources = list_sources(near, view.row, found)
@@ -96,7 +99,7 @@ def list_records(
             continue
         found.seen[node] = seen
         report_record_gaps(found, node, seen)
-    for node, old in before.items():  # a start may have the submit time of the one before
+    for node, old in before.items():  # two starts of a job may have the same submit time
         if (
             old.record.complete
             and node not in found.seen
@@ -110,7 +113,7 @@ def list_records(
 
 
 def report_record_gaps(found: FoundRecords, node: str, record: record_trust.ReadRecord) -> None:
-    """What the record itself says is amiss."""
+    """Add the problems that the record itself states."""
     for kind, reason in (
         ("incomplete_record", find_incomplete_reason(record.record)),
         ("clock", describe_clock_set(record.record)),
@@ -121,7 +124,7 @@ def report_record_gaps(found: FoundRecords, node: str, record: record_trust.Read
 
 
 def find_stray_records(view: JobView, found: FoundRecords, paths: Sequence[Path]) -> None:
-    """Records of this job id whose time fits none of its starts: a clock that is off."""
+    """Add records of this job id whose time fits none of its starts: a clock is wrong."""
     assert view.row is not None
     told = {node for node, _, _ in found.gaps} | set(found.seen)
     begins = [*view.earlier_starts, view.row.start_unix_s or 0.0]
@@ -136,6 +139,6 @@ def find_stray_records(view: JobView, found: FoundRecords, paths: Sequence[Path]
 
 
 def is_far_from_starts(path: Path, begins: Sequence[float]) -> bool:
-    """Whether a record began more than a minute from every start that is known."""
+    """Whether a record started more than a minute from every known start."""
     parts = parse_record_name(path)
     return parts is not None and all(abs(parts[1] - begin) > 60 for begin in begins)

@@ -1,4 +1,4 @@
-"""One start of a job as a row: what it held and used, who says so, and why what is not known is not."""
+"""One start of a job as a row: its allocation and usage, their sources, and why values are missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.analysis.sources.sacct_window import JobStart
 from steelyard.facts.quantities import TOTALS
 
 QUANTITIES = ("energy_j", "cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
-# Of the table `jobs`: what the job had allocated, as in its accounting.
+# Columns of the table `jobs` with the job's allocation, as in its accounting.
 ACCOUNTED = (
     "partition",
     "account",
@@ -29,14 +29,14 @@ ACCOUNTED = (
     "time_limit_s",
 )
 COMMENT, SLURM = "admin_comment", "accounting"
-APPLICATION = "application"  # the tag that names it
+APPLICATION = "application"  # the tag that names the application
 CONTRADICTS = "its record contradicts the accounting"
 Key = tuple[str, str, float]
 
 
 @dataclass(slots=True)
 class UsedTotals:
-    """What a job used; one of `values` is None with its reason in `missing`."""
+    """Totals that a job used. A value that is None has its reason in `missing`."""
 
     values: dict[str, float | None] = field(default_factory=dict)
     sources: dict[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class UsedTotals:
     def set_total(
         self, name: str, value: float | None, source: str, why: str | None = None
     ) -> None:
-        """A quantity, or why it is not known."""
+        """Set a total and its source, or the reason why it is unknown."""
         self.values[name] = value
         if value is not None:
             self.sources[name] = source
@@ -55,28 +55,28 @@ class UsedTotals:
 
 
 def job_key(row: AccountingRow) -> Key:
-    """Slurm's own key of a start."""
+    """Return Slurm's own key of a start."""
     return row.cluster or "", row.job_id, row.submit_unix_s or 0.0
 
 
 def digest_accounting(begun: JobStart) -> str:
-    """What the accounting says of it, as one word: as long as it is the same nothing is new."""
+    """Return a digest of a job's accounting, which is unchanged as long as the accounting is."""
     return hashlib.blake2b(repr(begun).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def is_over(row: AccountingRow) -> bool:
-    """Nothing more will come of this start."""
+    """Whether this start has ended for good."""
     return row.state in FINAL_STATES and row.end_unix_s is not None
 
 
 def can_have_records(row: AccountingRow) -> bool:
-    """It has records, if its nodes leave any."""
+    """Whether the start ran and has ended, so that its nodes can have left records."""
     return is_over(row) and row.start_unix_s is not None
 
 
 @dataclass(slots=True)
 class Job:
-    """A start of a job, measured."""
+    """A start of a job with its records and usage."""
 
     begun: JobStart
     view: JobView
@@ -85,7 +85,7 @@ class Job:
 
     @property
     def is_settled(self) -> bool:
-        """All that can be known is: it never ran, or every node left a whole record."""
+        """Whether nothing can be added: the start never ran, or every node left a complete record."""
         row = self.begun.row
         if not is_over(row):
             return False
@@ -101,7 +101,11 @@ def measure(
     near: RecordIndex,
     before: Mapping[str, record_trust.ReadRecord],
 ) -> Job:
-    """One start; `starts`: when others of its id began; `near`, `before`: as of records.find."""
+    """Measure one start of a job.
+
+    `starts` are the starts of other jobs with its id; for `near` and `before` see
+    `job_records.read_job_records`.
+    """
     row = begun.row
     comment = admin_comment.read_own_comment(row.admin_comment) if row.admin_comment else None
     view = JobView(
@@ -118,7 +122,7 @@ def measure(
 
 
 def list_accounting_marks(begun: JobStart) -> Iterator[tuple[str, str]]:
-    """What a reader of the accounting's own figures of a job must know."""
+    """Yield what users must know of the accounting's own figures of a job."""
     if said := begun.allocation.missing.get("cpu_s"):
         yield "impossible", said
     if suspended_s := begun.row.suspended_s:
@@ -126,7 +130,7 @@ def list_accounting_marks(begun: JobStart) -> Iterator[tuple[str, str]]:
 
 
 def make_unfinished_usage(row: AccountingRow) -> UsedTotals:
-    """Of a job that runs, or never began."""
+    """Return the usage of a job that is running or never started: only reasons."""
     used = UsedTotals()
     why = "it never began" if is_over(row) else "it has not ended"
     for name in (*QUANTITIES, "memory_used_bytes"):
@@ -135,7 +139,11 @@ def make_unfinished_usage(row: AccountingRow) -> UsedTotals:
 
 
 def compute_usage(view: JobView, allocation: Allocation) -> UsedTotals:
-    """Of a job that is over: its records, where the accounting does not know better."""
+    """Return the usage of an ended job.
+
+    Records come first, then AdminComment, then sacct's CPU time. If any total of the records
+    contradicts the accounting, only those that AdminComment confirms are used.
+    """
     used = UsedTotals()
     totals = {name: view.total_or_reason(name) for name in QUANTITIES}
     wrong = dict(find_contradictions(view, allocation, totals))
@@ -160,7 +168,7 @@ def compute_usage(view: JobView, allocation: Allocation) -> UsedTotals:
 def compute_total(
     view: JobView, name: str, value: float | None, why: str | None
 ) -> tuple[float | None, str | None]:
-    """What JobView.total_or_why says, with the records' own reason where they have one."""
+    """Return the total and reason of `JobView.total_or_reason`, or the records' own common reason."""
     if value is not None:
         return value, why
     lacking = [n for n in view.nodes if n.values[name] is None and not is_idle(n.record)]
@@ -173,7 +181,7 @@ def compute_total(
 def find_contradictions(
     view: JobView, allocation: Allocation, totals: Mapping[str, tuple[float | None, str | None]]
 ) -> Iterator[tuple[str, str]]:
-    """Quantities of the records that the accounting shows to be wrong, and how."""
+    """Yield quantities whose record values contradict the accounting, with a description."""
     nodes = len(view.all_nodes)
     for name in QUANTITIES:
         value, _ = totals[name]
@@ -191,9 +199,10 @@ def find_contradictions(
 
 
 def set_memory(view: JobView, used: UsedTotals, is_wrong: bool) -> None:
-    """The sum of its nodes' highest; AdminComment has the largest, which is the same of one node.
+    """Set the memory used: the sum of the nodes' highest values, in bytes.
 
-    Slurm's MaxRSS is that of one task: no more than a bound, and left out.
+    AdminComment has the largest value of a node, which is the same for a job of one node. Slurm's
+    MaxRSS is that of one task, only a lower bound, and is not used.
     """
     value, is_least, _ = find_best_value(view, "max_memory_bytes", None)
     told = record_trust.find_comment_total(view.admin_comment, "max_memory_bytes")
@@ -207,7 +216,7 @@ def set_memory(view: JobView, used: UsedTotals, is_wrong: bool) -> None:
 
 
 def find_node_type(job: Job) -> str | None:
-    """Where it ran: one word, `mixed`, or None where nobody says."""
+    """Return the type of the job's nodes, `mixed`, or None if it is unknown."""
     said = {node.values["node_type"] for node in job.view.nodes} - {None}
     if not said and job.view.admin_comment is not None:
         said = {job.view.admin_comment.get("node_type")} - {None}
@@ -215,7 +224,7 @@ def find_node_type(job: Job) -> str | None:
 
 
 def find_tags(job: Job) -> dict[str, str]:
-    """Of AdminComment, else of the records."""
+    """Return the tags of the records, replaced by those of AdminComment."""
     told = (job.view.admin_comment or {}).get("tags")
     found = {k: v for seen in job.found.seen.values() for k, v in seen.record.tags.items()}
     mine = told if isinstance(told, dict) else {}
@@ -223,7 +232,7 @@ def find_tags(job: Job) -> dict[str, str]:
 
 
 def build_columns(job: Job) -> dict[str, Any]:
-    """Its row of the table `jobs`."""
+    """Return the job's row of the table `jobs`."""
     row, held, told = job.begun.row, job.begun.allocation, find_tags(job)
     names = ("name", "user", "state", "reason", "exit_code", "start_unix_s", "end_unix_s")
     cluster, job_id, submit = job_key(row)

@@ -1,8 +1,8 @@
-"""A cluster's sums as counters in Prometheus' text format, for node_exporter's textfile collector.
+"""Writes a cluster's sums as counters in Prometheus' text format, for node_exporter.
 
-Counters are of all jobs that were ever collected, and never go back: a smaller value would be taken
-for a restart, and all of it be counted once more. So what the file said before is looked at first.
-https://prometheus.io/docs/instrumenting/exposition_formats/
+node_exporter's textfile collector reads the file. Counters include all jobs ever collected and
+never decrease: Prometheus would take a smaller value for a restart and count everything again. So
+the existing file is read first. https://prometheus.io/docs/instrumenting/exposition_formats/
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from steelyard.jobscripts.userfiles import OddFileError, read_regular
 OTHERS = "(others)"
 USER = "user"
 MOST_BYTES = 64 << 20
-# By what, the part of the name for it, and the label: user, account, partition as in Slurm's own
-# metrics (src/plugins/metrics/openmetrics).
+# For each grouping, its part of the metric's name and its label. Slurm's own metrics have the same
+# labels user, account and partition (src/plugins/metrics/openmetrics).
 GROUPS = {
     USER: ("user", "username"),
     "account": ("account", "account"),
     "partition": ("partition", "partition"),
     "node-type": ("node_type", "node_type"),
 }
-# The rest of a name, the quantity of `top`, and what it is; with each the jobs of which it is known.
+# The rest of a metric's name, the quantity of `top`, and its description. Each has a second metric:
+# the number of jobs for which the quantity is known.
 COUNTERS = {
     "energy_joules": ("energy_j", "Energy of the nodes of jobs that had them for themselves."),
     "cpu_seconds": ("cpu_s", "CPU time used."),
@@ -48,20 +49,21 @@ DATABASE = "# steelyard database "
 
 @dataclass(slots=True)
 class PreviousMetrics:
-    """What the file said: values by name of the metric and of the user, account, …"""
+    """The content of the existing file: values by metric and by name of the user, account, …"""
 
     database: str | None = None
     values: dict[tuple[str, str], float] = field(default_factory=dict)
 
     def find_names(self, metric: str) -> list[str]:
-        """Those that have a line of their own."""
+        """Return the names that have their own line for this metric."""
         return [name for found, name in self.values if found == metric and name != OTHERS]
 
 
 def format_metrics(database_dir: Path, most: int, file: Path | None, users: bool = False) -> str:
-    """The metrics; of each group `most` lines of their own, all others together as one.
+    """Return the metrics. The `most` largest names of each group have their own lines.
 
-    `file`: where they were written before; None: nowhere. `users`: by user, too, with their names.
+    All others are summed in one line. `file` is the existing file; None: there is none. `users`:
+    add a group by user names.
     """
     groups = [name for name in GROUPS if users or name != USER]
     found, mark = day_files.query_jobs(
@@ -70,7 +72,7 @@ def format_metrics(database_dir: Path, most: int, file: Path | None, users: bool
     )
     before = read_previous_metrics(file)
     if before.database != mark["database_id"]:
-        before = PreviousMetrics()  # another database: its counters begin anew
+        before = PreviousMetrics()  # another database: its counters restart
     cluster = escape_label(str(mark["cluster"] or ""))
     lines = [f"{DATABASE}{mark['database_id']}"]
     for by, sums in found.lines.items():
@@ -82,11 +84,11 @@ def format_metrics(database_dir: Path, most: int, file: Path | None, users: bool
 def format_group(
     by: str, sums: Sequence[Line], most: int, before: PreviousMetrics, cluster: str
 ) -> Iterator[str]:
-    """All counters by user, or account, …"""
+    """Yield all counters of one grouping (by user, account, …)."""
     part, label = GROUPS[by]
     jobs = f"steelyard_{part}_jobs_total"
     if (jobs, OTHERS) in before.values:
-        most = 0  # a line of one's own would count again what `(others)` keeps
+        most = 0  # a new own line would repeat what `(others)` contains
     chosen = choose_names(sums, before.find_names(jobs), most)
 
     def format_family(name: str, words: str, values: Mapping[str, float | None]) -> Iterator[str]:
@@ -108,8 +110,10 @@ def format_group(
 
 
 def choose_names(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[str, Line]:
-    """By name those that have had a line, then the largest; who is among the others stays there, for
-    no counter may become smaller."""
+    """Return the lines by name: names that had a line, then the largest.
+
+    A name that is part of `(others)` stays there, since no counter may decrease.
+    """
     every = {line.name: line for line in lines}
     kept = [name for name in had if name in every]
     size = sorted(every, key=lambda name: (-(every[name].values["cpu_allocated_s"] or 0.0), name))
@@ -120,7 +124,7 @@ def choose_names(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[s
 
 
 def sum_lines(lines: list[Line]) -> Line:
-    """One line of several."""
+    """Return the sum of several lines."""
     values = {}
     for name in lines[0].values:
         found = [value for line in lines if (value := line.values[name]) is not None]
@@ -131,7 +135,7 @@ def sum_lines(lines: list[Line]) -> Line:
 
 
 def format_gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
-    """How old all this is, and what is not in it."""
+    """Yield gauges: until when jobs were collected, and how many are running."""
     told = {
         "steelyard_collected_timestamp_seconds": (
             mark["queried_until_unix_s"],
@@ -147,18 +151,18 @@ def format_gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
 
 
 def escape_label(text: str) -> str:
-    """A label's value."""
+    """Escape text for a label's value."""
     safe = text.encode("utf-8", "replace").decode("utf-8")
     return safe.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
 
 
 def unescape_label(text: str) -> str:
-    """What `escaped` was given."""
+    """Undo `escape_label`."""
     return re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], text)
 
 
 def read_previous_metrics(file: Path | None) -> PreviousMetrics:
-    """The file as it is; lines that are not ours mean nothing."""
+    """Read the existing file; ignore lines that are not Steelyard's."""
     before = PreviousMetrics()
     try:
         text = "" if file is None else read_regular(file, MOST_BYTES).decode("utf-8", "replace")

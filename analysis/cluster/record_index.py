@@ -1,7 +1,7 @@
-"""The records of many jobs, found together: folders of days are listed once, packs read for all jobs.
+"""Finds records of many jobs at once: lists folders of days once, and reads packs for all jobs.
 
-One job after another would cost 7 ms for each whose record is packed: three days' lists of jobs, and a
-group of rows for one of them.
+A search for each job alone would take 7 ms for each packed record: it lists the jobs of three days,
+and reads a group of rows for one of them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ Files = list[PackedFile]
 
 
 class RecordIndex:
-    """The days around jobs, in folders of records; what a folder has is asked once.
+    """The days around jobs in folders of records; each folder's content is listed once.
 
-    No further than the days around, as for a person who asks for one job: of a node without the
-    plugin there are none, and a year of days would be looked through for each of its jobs.
+    Only days around a job are searched, as for a query of one job. A node without the plugin has no
+    records, and searching a year of days for each of its jobs would take too long.
     """
 
     def __init__(self, record_dirs: Sequence[Path]) -> None:
         self.record_dirs = record_dirs
         self._around: dict[tuple[Path, int, int], list[Path]] = {}
-        self._loose: dict[Path, set[str]] = {}  # by day, jobs that have a folder there
+        self._loose: dict[Path, set[str]] = {}  # by day: jobs with a folder there
         self._packs: dict[
             Path, list[tuple[Path, frozenset[str]]]
-        ] = {}  # by day, and whose they are
+        ] = {}  # by day: packs and their jobs
         self._read: dict[tuple[Path, str], Files | OSError] = {}  # by pack and job
         self._rows: list[AccountingRow] = []
 
     def load(self, rows: Iterable[AccountingRow]) -> None:
-        """Read what packs have of these jobs, and forget what was read of others."""
+        """Read the packed records of these jobs, and drop those of other jobs."""
         self._read.clear()
         self._rows = list(rows)
         wanted: dict[Path, set[str]] = defaultdict(set)
@@ -50,7 +50,7 @@ class RecordIndex:
             self._read |= read_pack(pack, ids)
 
     def is_outdated(self, row: AccountingRow) -> bool:
-        """Whether a sweep has made packs of the job's days, or removed some, since they were listed."""
+        """Whether a sweep has made or removed packs of the job's days since they were listed."""
         window = compute_window(row)
         if window is None:
             return False
@@ -64,14 +64,16 @@ class RecordIndex:
         return False
 
     def reload(self) -> None:
-        """List and read anew, of the same jobs."""
+        """List and read the same jobs again."""
         for cache in (self._around, self._loose, self._packs):
             cache.clear()
         self.load(self._rows)
 
     def find_days(self, record_dir: Path, row: AccountingRow) -> list[Path]:
-        """Those around the job; what lies loose is listed before packs are: a sweep takes away a
-        file when it is in a pack."""
+        """Return the days around the job.
+
+        Loose folders are listed before packs, since a sweep deletes a file once it is in a pack.
+        """
         window = compute_window(row)
         if window is None:
             return []
@@ -88,22 +90,22 @@ class RecordIndex:
         return self._around[key]
 
     def find_packs(self, record_dir: Path, row: AccountingRow) -> list[Path]:
-        """Those that have files of the job, by day, a day's newest last."""
+        """Return the packs with files of the job, by day, the newest of each day last."""
         of_days = (self._packs[day] for day in self.find_days(record_dir, row))
         return [pack for packs in of_days for pack, ids in packs if row.job_id in ids]
 
     def find_folders(self, record_dir: Path, row: AccountingRow) -> list[Path]:
-        """Of the job: by day, those that were there when the day was listed."""
+        """Return the job's folders by day, as listed."""
         days = self.find_days(record_dir, row)
         return [day / row.job_id for day in days if row.job_id in self._loose[day]]
 
     def find_content(self, pack: Path, job_id: str) -> Files | OSError:
-        """The records of a job in a pack, as they were loaded."""
+        """Return the records of a job in a pack as they were loaded, or the error."""
         return self._read.get((pack, job_id), [])
 
 
 def read_pack(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSError]:
-    """The records in a pack of these jobs; where it cannot be read, of each as far as it can."""
+    """Read the packed records of these jobs. If the pack is damaged, read each job separately."""
     found: dict[tuple[Path, str], Files] = {}
     try:
         for file in record_packs.read_files(pack, ids, records_only=True):
@@ -118,7 +120,7 @@ def read_pack(pack: Path, ids: set[str]) -> dict[tuple[Path, str], Files | OSErr
 
 
 def list_record_names(folder: Path) -> list[Path]:
-    """Names that end like a record's; [] where there is no such folder."""
+    """Return files that may be records, sorted by name; [] if the folder does not exist."""
     try:
         with os.scandir(folder) as entries:
             return [

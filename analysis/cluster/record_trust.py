@@ -1,7 +1,7 @@
-"""How far a record is believed: it is its user's file, the accounting is root's.
+"""Decides how far a record is trusted: it is its user's file, and the accounting is root's.
 
 Records belong to the job's user, who may change them. What the sampler wrote into the accounting as
-root, and what Slurm counted itself, stands above them (docs/cluster.md has the bounds).
+root, and what Slurm counted itself, has precedence (docs/cluster.md has the bounds).
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from steelyard.analysis.sources.records import Record, RecordError, parse_record
 from steelyard.facts.quantities import METRICS, TOTALS
 from steelyard.jobscripts.userfiles import RECORD_BYTES, WRITABLE, open_regular
 
-TOUCHED_S = 60.0  # the sampler writes, names and gives away a record within milliseconds
-LATE_S = 600.0  # a record is written when its job ends; two hosts' clocks may differ
+TOUCHED_S = 60.0  # seconds; the sampler writes, renames and chowns a record within milliseconds
+LATE_S = 600.0  # seconds; a record is written when its job ends; two hosts' clocks may differ
 
-# AdminComment is written when the batch script ends, and counters only grow from there, while steps
-# elsewhere end. The record may be so much larger, for each node, or half as large again; and smaller
-# by the rounding of six decimals.
+# AdminComment is written when the batch script ends. Counters only grow from then on, while steps
+# on other nodes end. The record may be larger by half, and by so much per node. It may be smaller
+# by the rounding to six decimals.
 GROWTH = 1.5
 GROWTH_OF = {"J": 500.0, "s": 30.0, "bytes": 256e6}
 ROUNDING = 1e-6
-# Of TotalCPU, as in collect's own checks (analysis/collect/cross_checks.py).
+# Share of TotalCPU and seconds per node, as in collect's checks (analysis/collect/cross_checks.py).
 CPU_SHARE, CPU_S_PER_NODE = 0.05, 0.5
 
 
@@ -44,7 +44,7 @@ class ReadRecord:
 
 @dataclass(frozen=True, slots=True)
 class Inode:
-    """What a file system tells of a record's file, or told when it was packed."""
+    """Owner, mode and times of a record's file, as they are or were when it was packed."""
 
     uid: int
     mode: int
@@ -55,8 +55,10 @@ class Inode:
 def read_checked_record(
     path: Path, row: AccountingRow, packed: PackedFile | None = None
 ) -> ReadRecord:
-    """A record and what is odd about its file, as it lies there or as it was `packed`; RecordError
-    when it cannot be used."""
+    """Return a record, from its file or from a pack, with marks of a touched file.
+
+    Raises RecordError when it cannot be used.
+    """
     try:
         inode, data = read_packed_inode(packed) if packed is not None else read_inode(path)
     except OSError as error:
@@ -70,20 +72,23 @@ def read_checked_record(
 
 
 def read_inode(path: Path) -> tuple[Inode, bytes]:
-    """Of a file."""
+    """Return inode and content of a file."""
     with open_regular(path, RECORD_BYTES) as file:
         status = os.fstat(file.fileno())
         return Inode(status.st_uid, status.st_mode, status.st_mtime, status.st_ctime), file.read()
 
 
 def read_packed_inode(file: PackedFile) -> tuple[Inode, bytes]:
-    """Of a pack: its user could have the file in hand until then, and not since."""
+    """Return inode and content of a packed file.
+
+    Its user could change the file until it was packed.
+    """
     times = file.modified_unix_ns / 1e9, file.changed_unix_ns / 1e9
     return Inode(file.uid, file.mode, *times), file.content
 
 
 def find_mismatch(record: Record, row: AccountingRow) -> str | None:
-    """Why it cannot be the record that the sampler wrote of this job there; None: it can."""
+    """Return why this cannot be the sampler's record of this job and node; None: it can."""
     told = {"job.job_id": row.job_id, "job.cluster": row.cluster}
     for name, known in told.items():
         found = record.get(name)
@@ -95,7 +100,7 @@ def find_mismatch(record: Record, row: AccountingRow) -> str | None:
 
 
 def find_inode_marks(inode: Inode, path: Path, row: AccountingRow) -> Iterator[str]:
-    """Marks of a file that somebody but root has had in hand."""
+    """Yield marks of a file that a user other than root may have changed."""
     if inode.uid == 0:
         return
     if inode.mode & WRITABLE:
@@ -107,7 +112,7 @@ def find_inode_marks(inode: Inode, path: Path, row: AccountingRow) -> Iterator[s
 
 
 def find_comment_total(comment: dict[str, Any] | None, column: str) -> float | None:
-    """A job's total as root wrote it into the accounting, of all its nodes; None: it is not there."""
+    """Return a job's total over all its nodes from AdminComment; None: it has none."""
     if comment is None or admin_comment.is_partial(comment):
         return None
     if comment.get("so_far"):  # later steps may have used more
@@ -121,13 +126,13 @@ def find_comment_total(comment: dict[str, Any] | None, column: str) -> float | N
 
 
 def is_consistent_with_comment(column: str, value: float, reported: float, nodes: int) -> bool:
-    """Whether a job's total by its records can be what AdminComment tells of it."""
+    """Whether a total of the records agrees with AdminComment's value."""
     most = GROWTH * reported + GROWTH_OF[TOTALS[column].unit] * nodes
     return reported * (1 - ROUNDING) - ROUNDING <= value <= most
 
 
 def is_consistent_with_cpu(value: float, accounted: float | None, nodes: int) -> bool:
-    """Whether CPU time by its records can be what Slurm counted: it may count less, not more."""
+    """Whether CPU time of the records agrees with Slurm's, which may be smaller but not larger."""
     if accounted is None:
         return True
     return value >= accounted - CPU_SHARE * accounted - CPU_S_PER_NODE * nodes

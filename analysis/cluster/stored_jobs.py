@@ -1,4 +1,4 @@
-"""The rows that a cluster's database has of jobs, read for many jobs at once."""
+"""Reads the rows of many jobs from a cluster's database at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steelyard.analysis.sources.records import COLUMNS, FORMAT, VERSION, Record
 from steelyard.analysis.sources.sacct_window import JobStart
 
 KEYS = ", ".join(KEY)
-# Fields of a record that decide whose its totals are; the column of the table for each.
+# Fields of a record that decide whether its totals are the job's, by the table's column.
 BESIDES = {
     "scheduler": "job.scheduler",
     "incomplete_of": "incomplete_of",
@@ -26,14 +26,14 @@ BESIDES = {
 
 @dataclass(frozen=True, slots=True)
 class StoredJobs:
-    """A job that the database has."""
+    """A job in the database."""
 
     facts: str
     is_settled: bool
 
 
 def read_jobs(connection: DuckDBPyConnection, keys: Iterable[Key]) -> dict[Key, StoredJobs]:
-    """Those of these keys that it has."""
+    """Return the stored jobs among these keys."""
     rows = connection.execute(
         f"SELECT {KEYS}, facts, is_settled FROM jobs WHERE job_id IN (SELECT unnest(?))",
         [sorted({key[1] for key in keys})],
@@ -44,7 +44,7 @@ def read_jobs(connection: DuckDBPyConnection, keys: Iterable[Key]) -> dict[Key, 
 def read_starts(
     connection: DuckDBPyConnection, found: Mapping[Key, JobStart]
 ) -> dict[str, list[tuple[Key, float]]]:
-    """When each job of these ids began, by id: those of the answer and of the database."""
+    """Return the starts of all jobs with these ids, of the answer and of the database, by id."""
     rows = connection.execute(
         f"SELECT {KEYS}, start_unix_s FROM jobs WHERE start_unix_s IS NOT NULL "
         "AND job_id IN (SELECT unnest(?))",
@@ -61,7 +61,7 @@ def read_starts(
 def read_records(
     connection: DuckDBPyConnection, keys: Collection[Key]
 ) -> dict[Key, dict[str, ReadRecord]]:
-    """The records that were read of these jobs, by node, as far as the database keeps them."""
+    """Return the stored records of these jobs, by node."""
     if not keys:
         return {}
     names = ["node", "file", "sha256", "marks", *BESIDES, *COLUMNS]
@@ -80,7 +80,7 @@ def read_records(
 
 
 def build_document(cells: Mapping[str, Any]) -> dict[str, Any]:
-    """A record again, of the fields that were kept."""
+    """Rebuild a record's document from the stored fields."""
     document: dict[str, Any] = {"format": FORMAT, "version": VERSION, "node": cells["node"]}
     paths = {name: path for name, (path, _) in COLUMNS.items()} | BESIDES
     for name, path in paths.items():
@@ -93,12 +93,12 @@ def build_document(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_extra_cells(record: Record) -> list[Any]:
-    """The cells of BESIDES."""
+    """Return the cells of BESIDES."""
     return [record.get(path) for path in BESIDES.values()]
 
 
 def read_open_jobs(connection: DuckDBPyConnection) -> list[Key]:
-    """Those that had not ended when they were last asked for."""
+    """Return the keys of jobs that had not ended when they were last queried."""
     rows = connection.execute(
         f"SELECT {KEYS} FROM jobs WHERE NOT is_over AND state <> 'lost'"
     ).fetchall()

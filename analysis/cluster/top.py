@@ -1,8 +1,7 @@
-"""Who used what of a cluster: jobs that ended in a time, summed by user, account, and so on.
+"""Sums of a cluster's jobs that ended in a time span, by user, account, and so on.
 
-Every sum stands beside the number of jobs that it is of: what is not known is in no sum, and 0 means
-that nothing was used. docs/cluster.md defines the quantities. The statements are such as DuckDB and
-Spark understand.
+Every sum comes with the number of its jobs. Unknown values are in no sum, and 0 means that nothing
+was used. docs/cluster.md defines the quantities. The statements run on DuckDB and on Spark.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.base import spark
 from steelyard.analysis.cluster import day_files
 
-# What a person groups by, and the column of `jobs`.
+# Groupings for users, and the column of `jobs`.
 BY = {
     "user": "user",
     "account": "account",
@@ -31,16 +30,19 @@ NOT_SAID = "the scheduler does not say what was held"
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A column of the answer: `sql` of one job j, NULL where it is not known of it."""
+    """A column of the answer. `sql` is its value for one job j, NULL if unknown."""
 
     name: str
     unit: str
     sql: str
-    why: str  # the key of `missing` that says why it is not known
+    why: str  # key of `missing` with the reason for NULL
 
 
 def make_non_negative_sql(sql: str) -> str:
-    """What is below 0 as 0, and NULL as NULL: DuckDB's greatest(NULL, 0) is 0."""
+    """Return SQL that replaces values below 0 by 0 and keeps NULL.
+
+    DuckDB's greatest(NULL, 0) is 0.
+    """
     return f"CASE WHEN {sql} < 0 THEN 0 ELSE {sql} END"
 
 
@@ -68,18 +70,21 @@ NAMES = tuple(quantity.name for quantity in QUANTITIES)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One user, account, …: sums of those jobs of which each is known; None: of none of them."""
+    """Sums of one user, account, … over the jobs with known values; None: no job has one."""
 
     name: str
     jobs: int
-    marked: int  # of which records are odd
+    marked: int  # jobs with suspect records
     values: Mapping[str, float | None]
-    known: Mapping[str, int]  # of how many jobs
+    known: Mapping[str, int]  # number of jobs with a known value
 
 
 @dataclass(frozen=True, slots=True)
 class Top:
-    """The answer; `why`: by quantity the reasons why it is not known, with the number of jobs."""
+    """The answer.
+
+    `why` has for each quantity the reasons for missing values with their job counts.
+    """
 
     since_unix_s: float
     until_unix_s: float
@@ -91,22 +96,22 @@ class Top:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """Who answers an SQL statement on `jobs`, and what it calls what others call otherwise."""
+    """Runs SQL statements on `jobs`, and names the functions that differ between engines."""
 
     rows: Callable[[str], Iterable[Sequence[Any]]]
-    length: str  # of a list
-    member: str  # of a JSON object, by its path
+    length: str  # function: length of a list
+    member: str  # function: member of a JSON object by path
 
 
 def make_duckdb_engine(connection: DuckDBPyConnection) -> Engine:
-    """In this process."""
+    """Return the engine that runs in this process."""
     return Engine(
         lambda statement: connection.execute(statement).fetchall(), "len", "json_extract_string"
     )
 
 
 def make_spark_engine(session: Any) -> Engine:
-    """On one machine or on many, which all see the files."""
+    """Return the engine of a Spark session. All of its machines must see the files."""
     return Engine(lambda statement: session.sql(statement).collect(), "size", "get_json_object")
 
 
@@ -114,9 +119,9 @@ def sum_top(
     database_dir: Path, by: str, since_unix_s: float, until_unix_s: float,
     engine: str = "duckdb", master: str | None = None,
 ) -> Top:  # fmt: skip
-    """Jobs that had nodes and ended in [since, until), by a key of BY; in no order.
+    """Sum the jobs that had nodes and ended in [since, until), by a key of BY, unordered.
 
-    `engine`: duckdb, or spark, which `master` is the address of (spark.started).
+    `engine` is duckdb, or spark with the address `master` (see `spark.open_session`).
     """
     span = since_unix_s, until_unix_s
     if engine == "spark":
@@ -125,7 +130,7 @@ def sum_top(
 
 
 def sum_with_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
-    """As top()."""
+    """Do as `sum_top` with DuckDB."""
     return day_files.query_jobs(
         database_dir,
         lambda found, mark: build_top(make_duckdb_engine(found), by, span, mark),
@@ -134,12 +139,12 @@ def sum_with_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
 
 
 def sum_with_spark(database_dir: Path, by: str, span: day_files.Span, master: str | None) -> Top:
-    """As top()."""
+    """Do as `sum_top` with Spark."""
     with spark.open_session(master) as session:
         from pyspark.errors import PySparkException
 
         def attempt(files: Sequence[Path], mark: Mapping[str, Any]) -> Top:
-            if not files:  # of nothing Spark knows no columns
+            if not files:  # without files Spark cannot infer columns
                 return sum_with_duckdb(database_dir, by, span)
             session.read.parquet(*map(spark.escape_hadoop_path, files)).createOrReplaceTempView(
                 "jobs"
@@ -150,7 +155,7 @@ def sum_with_spark(database_dir: Path, by: str, span: day_files.Span, master: st
 
 
 def build_top(engine: Engine, by: str, span: day_files.Span, mark: Mapping[str, Any]) -> Top:
-    """As top(), of the jobs that an engine has."""
+    """Return the answer for the jobs of an engine."""
     sums = compute_sums(engine, [by], span)
     why = find_reasons(engine, span)
     return Top(*span, sums.lines[by], sums.total, why, mark)
@@ -158,14 +163,14 @@ def build_top(engine: Engine, by: str, span: day_files.Span, mark: Mapping[str, 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """The sums of all jobs of a time, by each of several keys of BY; and all together."""
+    """The sums of all jobs of a span by several keys of BY, and their total."""
 
     lines: Mapping[str, list[Line]]
     total: Line
 
 
 def compute_sums(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sums:
-    """One look at the jobs, whatever they are summed by, and at no column that is not needed."""
+    """Sum by all keys in one scan of the needed columns."""
     groups = [f"g{place}" for place in range(len(by))]
     keys = (f"coalesce(j.{BY[key]}, '{NOBODY}') AS {g}" for key, g in zip(by, groups, strict=True))
     values = (f"{quantity.sql} AS of_{quantity.name}" for quantity in QUANTITIES)
@@ -177,7 +182,7 @@ def compute_sums(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sum
         f"count(odd), {cells} FROM (SELECT {', '.join([*keys, odd, *values])} FROM jobs AS j "
         f"WHERE {make_ended_condition(span)}) AS counted GROUP BY GROUPING SETS ({sets})"
     )
-    # A bit for each key that a set leaves out, the first key's the highest.
+    # grouping_id has a bit for each key that a set leaves out; the first key's is the highest.
     every = (1 << len(by)) - 1
     of_set = {every - (1 << (len(by) - 1 - place)): key for place, key in enumerate(by)}
     lines: dict[str, list[Line]] = {key: [] for key in by}
@@ -191,20 +196,22 @@ def compute_sums(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sum
 
 
 def make_ended_condition(span: day_files.Span) -> str:
-    """Jobs that had nodes and ended in a span."""
+    """Return the SQL condition for jobs that had nodes and ended in a span."""
     since, until = (f"CAST('{moment!r}' AS DOUBLE)" for moment in map(float, span))
     return f"j.start_unix_s IS NOT NULL AND j.end_unix_s >= {since} AND j.end_unix_s < {until}"
 
 
 def build_line(row: Sequence[Any]) -> Line:
-    """Of a row of sums: who, jobs, marked ones; of each quantity the sum and of how many."""
+    """Return the line of a row: name, jobs, marked jobs, then sum and job count of each quantity."""
     values = dict(zip(NAMES, row[3::2], strict=True))
     return Line(row[0], row[1], row[2], values, dict(zip(NAMES, row[4::2], strict=True)))
 
 
 def find_reasons(engine: Engine, span: day_files.Span) -> dict[str, list[tuple[str, int]]]:
-    """By quantity why it is not known of jobs, the commonest first; words after a colon are each
-    job's own."""
+    """Return by quantity the reasons for missing values with job counts, the most common first.
+
+    Text after a colon is specific to a job and is dropped.
+    """
     of_each = ", ".join(
         f"CASE WHEN {quantity.sql} IS NULL THEN coalesce(split_part({engine.member}"
         f"(j.missing, '$.{quantity.why}'), ':', 1), '{NOT_SAID}') END AS why_{quantity.name}"
