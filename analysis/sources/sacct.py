@@ -1,7 +1,7 @@
-"""Slurm's accounting: `sacct -P --noconvert -D` with named fields, the stable door of sacct.
+"""Slurm's accounting: `sacct -P --noconvert -D` with named fields, sacct's stable interface.
 
-Its JSON changes shape from release to release; its default fields too. All of FIELDS but the
-OPTIONAL ones exist in 22.05, 24.11 and 26.05.
+Its JSON and its default fields change from release to release. All of FIELDS but the OPTIONAL ones
+exist in 22.05, 24.11 and 26.05.
 """
 
 from __future__ import annotations
@@ -60,24 +60,24 @@ FIELDS = (
     "Constraints",
     "WorkDir",
     "AdminComment",
-    "TimelimitRaw",  # no free text at the end: a line break in it would look like the line's end
+    "TimelimitRaw",  # no free text, since a line break in the last field would end the line
     "Restarts",
-    "SLUID",  # of the row: another one at each requeue, and where a job is resized
+    "SLUID",  # of the row: it changes at each requeue and at a resize
     "OriginalSLUID",  # of the start
 )
 OPTIONAL = frozenset(("Restarts", "SLUID", "OriginalSLUID"))  # since 24.11, 24.11, 26.05
 INDEX = {name: index for index, name in enumerate(FIELDS)}
 
-# A byte that no job name holds by accident, unlike "|".
+# A byte that job names do not contain by accident, unlike "|".
 DELIMITER = SEPARATOR
-# Numbers whole, starts that were requeued too.
+# Plain numbers, and also starts that were requeued.
 PLAINLY = ("-P", "--noconvert", "-D", "-n", f"--delimiter={DELIMITER}")
 
 NO_NODES = ("", "None assigned")
 
 MOST_WORDS = 500
-# What sacct says when asking again cannot help.
-# Of slurmdbd and the way to it.
+# Words of messages about slurmdbd and the connection to it. HOPELESS: messages after which a retry
+# cannot help.
 SERIOUS = (
     "database",
     "slurmdbd",
@@ -92,7 +92,7 @@ HOPELESS = ("accounting storage is disabled", "Invalid field requested", "config
 
 
 def parse_unix_s(text: str) -> float | None:
-    """Seconds since 1970 UTC of a time as sacct writes it; None for Unknown, None and nothing."""
+    """Convert a time of sacct to seconds since 1970 UTC; None for Unknown, None and ""."""
     if text.isascii() and text.isdigit():
         return float(text) or None
     try:
@@ -102,12 +102,12 @@ def parse_unix_s(text: str) -> float | None:
 
 
 def parse_number(text: str) -> int | None:
-    """A whole number, or None where sacct has none."""
+    """Parse an integer; None: sacct has none."""
     return int(text) if text.isascii() and text.isdigit() else None
 
 
 def parse_exit_code(text: str) -> int | None:
-    """`3:0` -> 3, `0:9` (killed by signal 9) -> 137."""
+    """Convert `3:0` to 3, and `0:9` (killed by signal 9) to 137."""
     match = re.fullmatch(r"(\d+):(\d+)", text)
     if match is None:
         return None
@@ -116,7 +116,7 @@ def parse_exit_code(text: str) -> int | None:
 
 
 def describe_state(state_word: str, state: str, fields: Sequence[str]) -> str | None:
-    """Why the job is not completed, one sentence; None when it is."""
+    """Return why the job is not completed, in one sentence; None if it is."""
     text = fields[INDEX["State"]]
     if state_word == "CANCELLED":
         who = re.search(r"by (\d+)", text)
@@ -134,7 +134,7 @@ def describe_state(state_word: str, state: str, fields: Sequence[str]) -> str | 
 
 
 def guess_unknown_state(start_unix_s: float | None, end_unix_s: float | None) -> str:
-    """Of a word that this version does not know, by its times."""
+    """Return the state for an unknown state word, by the job's times."""
     if end_unix_s is not None:
         return "failed"
     return "pending" if start_unix_s is None else "running"
@@ -142,12 +142,12 @@ def guess_unknown_state(start_unix_s: float | None, end_unix_s: float | None) ->
 
 @functools.lru_cache(maxsize=10_000)
 def parse_node_names(text: str) -> tuple[str, ...]:
-    """Of a node list: many jobs have the same."""
+    """Return the nodes of a node list. They are cached, since many jobs have the same list."""
     return tuple(expand_nodes(text))
 
 
 def parse_row(fields: Sequence[str]) -> AccountingRow | None:
-    """One line of sacct, fields in the order of FIELDS; None when it names no job."""
+    """Parse the fields of one line, in the order of FIELDS; None: the line has no job id."""
     key = split_job_id(fields[INDEX["JobID"]])
     raw = split_job_id(fields[INDEX["JobIDRaw"]])
     if key is None or raw is None:
@@ -159,9 +159,9 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
     nodes = fields[INDEX["NodeList"]] if key.step is None else ""
     code = parse_exit_code(fields[INDEX["ExitCode"]])
     if nodes in NO_NODES and key.step is None:
-        start = None  # cancelled while it waited: sacct then repeats the time of the end
+        start = None  # canceled while waiting: sacct repeats the end time
     if start is None or end is None or (code == 0 and state not in ("completed", "failed")):
-        code = None  # "0:0" of a job that was stopped is not its own
+        code = None  # "0:0" of a stopped job is not its own exit code
     is_array = key.task is not None or key.waits_in_array
     return AccountingRow(
         job_id=raw.job,
@@ -189,7 +189,7 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
 
 
 def join_broken_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
-    """Lines of `sacct -P`; a name with a line break in it is put together again."""
+    """Yield the lines of `sacct -P`; join those that a line break in a name has split."""
     held = ""
     for line in lines:
         held += line
@@ -204,7 +204,7 @@ def join_broken_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
 def parse_lines(
     lines: Iterable[str], requested_fields: Sequence[str] = FIELDS
 ) -> Iterator[AccountingRow]:
-    """Rows of sacct's output; `asked` are the fields it was asked for, in order."""
+    """Yield the rows of sacct's output, which has `requested_fields` in this order."""
     places = [requested_fields.index(name) if name in requested_fields else None for name in FIELDS]
     for line in join_broken_lines(lines, len(requested_fields)):
         cells = line.split(DELIMITER)
@@ -221,13 +221,11 @@ def parse_lines(
 def parse_lines_without_steps(
     lines: Iterable[str], requested_fields: Sequence[str]
 ) -> Iterator[AccountingRow | StepRow]:
-    """As parse_lines, but steps are not looked into."""
+    """Do as `parse_lines`, but do not parse steps."""
     if tuple(requested_fields[: len(FIELDS)]) != FIELDS[: len(requested_fields)]:
         yield from parse_lines(lines, requested_fields)
         return
-    lacking = DELIMITER * (
-        len(FIELDS) - len(requested_fields)
-    )  # the optional ones stand at the end
+    lacking = DELIMITER * (len(FIELDS) - len(requested_fields))  # the optional fields are last
     for line in join_broken_lines(lines, len(requested_fields)):
         job, _, step = line.split(DELIMITER, 2)[1].partition(".")
         if (
@@ -242,13 +240,15 @@ def parse_lines_without_steps(
 
 
 def is_error_line(line: str) -> bool:
-    """Whether a line of a sacct that ended with 0 says that its answer lacks something; others are of
-    Slurm's configuration, plugins, or the user's environment."""
+    """Whether an error line of a sacct that exited with 0 shows that its answer is incomplete.
+
+    Other error lines concern Slurm's configuration, plugins, or the user's environment.
+    """
     return "error:" in line and any(word in line.casefold() for word in SERIOUS)
 
 
 def shorten_message(message: str) -> str:
-    """What a program of Slurm said, once: it says some things twenty times, with a number."""
+    """Return the messages of a Slurm program, each once: it repeats some with a counter."""
     told: dict[str, str] = {}
     for line in message.splitlines():
         text = re.sub(r"^\w+: (error|fatal): |: No error|, attempt number -?\d+", "", line)
@@ -258,11 +258,14 @@ def shorten_message(message: str) -> str:
 
 
 class NoAccountingError(MissingError):
-    """This cluster keeps none, or it is not found: asking again cannot help."""
+    """The cluster has no accounting, or it is not found: a retry cannot help."""
 
 
 def open_answer_file() -> IO[str]:
-    """For what sacct says: only a line feed ends a line of it, whatever else stands in a name."""
+    """Open a temporary file for sacct's output.
+
+    Only a line feed ends a line, not other characters.
+    """
     return tempfile.TemporaryFile("w+", newline="\n", errors="replace", encoding="utf-8")
 
 
@@ -279,7 +282,7 @@ class Sacct:
 
     @classmethod
     def is_installed(cls) -> bool:
-        """By sacct."""
+        """Whether sacct is installed."""
         return shutil.which("sacct") is not None
 
     @classmethod
@@ -311,7 +314,10 @@ class Sacct:
     def rows(
         self, job_ids: Sequence[str], since_unix_s: float = 0.0
     ) -> Iterator[AccountingRow | StepRow]:
-        """See Accounting.rows; held in a temporary file, so a million rows need no memory."""
+        """See Accounting.rows.
+
+        The answer is in a temporary file, since it may have a million rows.
+        """
         if not job_ids:
             return
         known: set[str | None] = set()
@@ -334,7 +340,7 @@ class Sacct:
         )
 
     def read_queued_rows(self, job_ids: Sequence[str]) -> list[AccountingRow]:
-        """Jobs that wait or run, as squeue has them."""
+        """Return the rows of waiting or running jobs according to squeue."""
         if not self.asks_squeue or not job_ids:
             return []
         lines = io.StringIO(squeue.query_jobs(job_ids, self.time_out_s), newline="\n")
@@ -348,20 +354,21 @@ class Sacct:
         return rows
 
     def build_arguments(self, job_ids: Sequence[str]) -> list[str]:
-        """What sacct is called with."""
+        """Return the arguments of sacct."""
         fields = ",".join(self.list_requested_fields())
         return [*PLAINLY, f"--format={fields}", "-j", ",".join(job_ids)]
 
     def read_starts(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
-        """Every start of jobs, without their steps; of FIELDS only `fields`, JobID and JobIDRaw.
+        """Return every start of jobs, without steps, with `fields`, JobID and JobIDRaw.
 
-        `which`: options of sacct that say of which jobs. Few: they are held in memory.
+        `which` are options of sacct that select jobs. All rows are in memory, so that they should
+        be few.
         """
         return self.read_starts_with_steps(fields, "--allocations", *which)
 
     def read_starts_with_steps(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
-        """As `starts`, with the steps of each behind it."""
-        asked = ("JobID", *fields, "JobIDRaw")  # last what has no line break
+        """Do as `read_starts`, with the steps of each start after it."""
+        asked = ("JobID", *fields, "JobIDRaw")  # the last field has no line break
         with open_answer_file() as output:
             self.run([*PLAINLY, f"--format={','.join(asked)}", *which], output.fileno())
             output.seek(0)
@@ -392,7 +399,7 @@ class Sacct:
         return row
 
     def list_requested_fields(self) -> tuple[str, ...]:
-        """FIELDS without the optional ones that this release does not have."""
+        """Return FIELDS without the optional ones that this release lacks."""
         if self._asked is None:
             with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
                 self.run(["--helpformat"], output.fileno())
@@ -402,9 +409,10 @@ class Sacct:
         return self._asked
 
     def run(self, arguments: Sequence[str], output: int, times: str | None = "%s") -> None:
-        """Run sacct into a file, again when slurmdbd does not answer; MissingError in the end.
+        """Run sacct into a file, with retries if slurmdbd does not answer; raise MissingError in
+        the end.
 
-        `times`: how it writes them; its JSON does not bear any (22.05).
+        `times` is the time format, or None. sacct's JSON fails with any (22.05).
         """
         problem, kind = "", MissingError
         for attempt in range(self.tries):
@@ -424,7 +432,7 @@ class Sacct:
         )
 
     def try_once(self, arguments: Sequence[str], output: int, times: str | None) -> str:
-        """What went wrong, in words; empty when nothing did."""
+        """Run sacct once; return the problem, or an empty string."""
         environment = slurm_environment.build_environment()
         environment |= {} if times is None else {"SLURM_TIME_FORMAT": times}
         try:

@@ -1,7 +1,7 @@
-"""Every job of a cluster that was there in a span of time, as sacct tells it.
+"""Reads every job of a cluster in a time span from sacct.
 
-Names and folders of jobs are anybody's text, line breaks included: a delimiter that nobody can have
-foreseen keeps a name from being read as the line of somebody else's job.
+Names and folders of jobs are text of any user and may have line breaks. A random delimiter prevents
+a name from being parsed as the line of another user's job.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Allocation, StepRow
 from steelyard.analysis.sources.sacct import FIELDS, OPTIONAL, Sacct, open_answer_file, parse_row
 
-# What a cluster's database keeps; AdminComment is root's.
+# Fields that a cluster's database stores; root writes AdminComment.
 WANTED = (
     *("JobID", "JobIDRaw", "JobName", "Cluster", "User", "Account", "Partition", "State"),
     *("ExitCode", "Reason", "Submit", "Start", "End", "ElapsedRaw", "TotalCPU", "MaxRSS"),
     *("NTasks", "NodeList", "ReqTRES", "AllocTRES", "AdminComment", "TimelimitRaw", "Restarts"),
 )
-# Without states slurmdbd passes over jobs whose eligible time it was never told (seen: those that a
-# controller starts right after its own start). R stands for whatever ran in the time, S for what
-# is suspended, the others for what ended in it (as_mysql_jobacct_process.c, _state_time_string).
+# Without states slurmdbd omits jobs whose eligible time it never received (observed for jobs that a
+# controller starts right after its own start). R selects jobs that ran in the time, S suspended
+# jobs, the others jobs that ended in it (as_mysql_jobacct_process.c, _state_time_string).
 STATES = "R,S,CD,CA,F,TO,NF,PR,BF,DL,OOM,RQ,RV"
 
 
 @dataclass(frozen=True, slots=True)
 class JobStart:
-    """A start of a job as the accounting has it, and what it held."""
+    """A start of a job in the accounting, and its allocation."""
 
     row: AccountingRow
     allocation: Allocation
@@ -37,32 +37,32 @@ class JobStart:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A line that is no job's."""
+    """A line that belongs to no job."""
 
     text: str
 
 
 class ClusterSacct(Sacct):
-    """The accounting of a cluster, all users' jobs."""
+    """The accounting of all users' jobs of a cluster."""
 
     def read_window(
         self, since_unix_s: float, until_unix_s: float
     ) -> Iterator[JobStart | Unreadable]:
-        """All starts of jobs that ran or ended in that time, each once, without steps.
+        """Yield all starts of jobs that ran or ended in that time, each once, without steps.
 
-        MissingError when the accounting cannot be asked; nothing has been yielded then.
+        Raises MissingError before the first start when the accounting does not answer.
         """
         times = [f"--starttime={format_utc(since_unix_s)}", f"--endtime={format_utc(until_unix_s)}"]
         yield from self.read_job_starts("--allusers", f"--state={STATES}", *times)
 
     def read_jobs(self, job_ids: Sequence[str]) -> Iterator[JobStart | Unreadable]:
-        """The same of jobs by their ids."""
+        """Yield all starts of the jobs with these ids."""
         for place in range(0, len(job_ids), self.chunk_size):
             chunk = job_ids[place : place + self.chunk_size]
             yield from self.read_job_starts("--allusers", f"--jobs={','.join(chunk)}")
 
     def read_job_starts(self, *which: str) -> Iterator[JobStart | Unreadable]:
-        """What sacct answers, held in a temporary file."""
+        """Yield the starts in sacct's answer, which is stored in a temporary file."""
         asked = [
             name for name in WANTED if name not in OPTIONAL or name in self.list_requested_fields()
         ]
@@ -76,7 +76,7 @@ class ClusterSacct(Sacct):
     def group_steps(
         self, lines: Iterable[AccountingRow | StepRow | Unreadable]
     ) -> Iterator[JobStart | Unreadable]:
-        """Each job's line comes before those of its steps."""
+        """Group the steps with their jobs. Each job's line must come before those of its steps."""
         job: AccountingRow | None = None
         steps: list[StepRow] = []
         for line in lines:
@@ -93,19 +93,19 @@ class ClusterSacct(Sacct):
             yield self.build_job_start(job, steps)
 
     def build_job_start(self, row: AccountingRow, steps: Sequence[StepRow]) -> JobStart:
-        """Without its text: a day's jobs must fit into memory."""
+        """Return the start without its text: a day's jobs must fit into memory."""
         return JobStart(replace(row, fields=()), self.read_allocation(row, steps))
 
 
 def format_utc(unix_s: float) -> str:
-    """As sacct takes it, whose zone slurm_environment sets."""
+    """Format a time for sacct, whose zone `slurm_environment` sets to UTC."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def parse_lines(
     lines: Iterable[str], requested_fields: Sequence[str], between: str
 ) -> Iterator[AccountingRow | StepRow | Unreadable]:
-    """Jobs and steps; what is neither is told and left out."""
+    """Yield jobs and steps, and other lines as Unreadable."""
     places = [requested_fields.index(name) if name in requested_fields else None for name in FIELDS]
     held = ""
     for part in lines:
@@ -122,7 +122,7 @@ def parse_lines(
 
 
 def parse_job_line(fields: Sequence[str]) -> AccountingRow | StepRow | None:
-    """One line; None: it names no job."""
+    """Parse one line; None: it has no job id."""
     job, _, step = fields[1].partition(".")
     if step and job.isascii() and job.isdigit():
         text = SEPARATOR.join(fields)

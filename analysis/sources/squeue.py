@@ -1,6 +1,6 @@
-"""Jobs that slurmctld has and the accounting does not have yet: squeue's answer as accounting rows.
+"""Converts squeue's answer to accounting rows, for jobs that are not in the accounting yet.
 
-slurmdbd hears of a job some seconds after sbatch, and not at all while it is away.
+slurmdbd receives a job some seconds after sbatch, and none while it is down.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.accounting import SEPARATOR
 from steelyard.analysis.sources.slurm_allocation import parse_duration_s
 
-# sacct's names of columns, and squeue's letters for them; a name may have a line break, so it is not
-# the last.
+# sacct's column names and squeue's format letters. A name may have a line break, so that it is not
+# last.
 LETTERS = {
     "JobID": "%i",
     "JobIDRaw": "%A",
@@ -35,7 +35,7 @@ FORMAT = SEPARATOR.join(LETTERS.values())
 
 
 def query_jobs(job_ids: Sequence[str], time_out_s: float) -> str:
-    """Lines of FORMAT; "" where squeue knows none of the jobs, or gives no answer."""
+    """Return squeue's lines in FORMAT; "" if it knows none of the jobs or does not answer."""
     arguments = ["squeue", "--noheader", f"--format={FORMAT}", f"--jobs={','.join(job_ids)}"]
     try:
         done = subprocess.run(
@@ -52,7 +52,7 @@ def query_jobs(job_ids: Sequence[str], time_out_s: float) -> str:
 
 
 def convert_to_sacct(cells: Sequence[str]) -> dict[str, str]:
-    """One line of squeue by sacct's names and in its units."""
+    """Convert one line of squeue to sacct's names and units."""
     said = dict(zip(LETTERS, cells, strict=True))
     limit_s, elapsed_s = (
         parse_duration_s(said["TimelimitRaw"]),
@@ -65,5 +65,5 @@ def convert_to_sacct(cells: Sequence[str]) -> dict[str, str]:
     if said["NodeList"]:
         said["AllocTRES"] = said["ReqTRES"]
     else:
-        said["Start"] = said["ElapsedRaw"] = ""  # squeue gives the expected start of what waits
+        said["Start"] = said["ElapsedRaw"] = ""  # squeue reports the expected start of waiting jobs
     return said

@@ -1,4 +1,4 @@
-"""Reads what submit and the jobs left in a study folder: docs/formats.md part 6."""
+"""Reads the files of submit and of jobs in a study folder (docs/formats.md part 6)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.store.spool import parse_json
 from steelyard.jobscripts.userfiles import NOTE_BYTES, PLAN_BYTES, read_regular
 
-# The names and versions of the formats; result.json is begun by jobscripts/lib/result.sh.
+# Names and versions of the formats; jobscripts/lib/result.sh writes the start of result.json.
 PLAN_FORMAT, PLAN_VERSION = "steelyard-plan", 1
 RUN_FORMAT, RUN_VERSION = "steelyard-run", 1
 PLAN_FILE, SUBMISSIONS_FILE, RESULT_FILE = "plan.json", "submissions.jsonl", "result.json"
-RESULT_STATES = ("completed", "failed", "timeout")  # of a run that came to its end
-LOCK_FILE = ".lock"  # of submit, beside plan.json
-NUMBERS = (int, float)  # as JSON gives them; its true and false are none
+RESULT_STATES = ("completed", "failed", "timeout")  # of a run that ended
+LOCK_FILE = ".lock"  # the lock of submit, next to plan.json
+NUMBERS = (int, float)  # types of JSON numbers; true and false are none
 INT32 = 1 << 31  # DuckDB's INTEGER
-# Numbers of result.json, and what they are below; a run has one client on a core, seldom more.
+# Numbers of result.json, and their exclusive limits. A run has at most about one client per core.
 MOST = {"start_unix_s": 1e12, "end_unix_s": 1e12, "elapsed_s": 1e12, "clients": 1_000_000}
 
 Kinds = tuple[type, ...]
@@ -40,7 +40,7 @@ SUBMISSION_FIELDS: Mapping[str, Kinds] = {
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """One execution of one benchmark under one condition, as it stands in plan.json."""
+    """One execution of one benchmark under one condition, as in plan.json."""
 
     run_id: str
     block: int  # from 1
@@ -57,7 +57,7 @@ class PlannedRun:
 AnyRun = TypeVar("AnyRun", bound=PlannedRun)
 
 
-SCALING_KINDS = ("strong", "weak")  # the problem stays, or grows with the scale
+SCALING_KINDS = ("strong", "weak")  # the problem stays constant, or grows with the scale
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Scaling:
 
 
 def read_scaling(document: object) -> Scaling | None:
-    """`{kind, over}` of a plan or database; None where the study has none, or no known kind."""
+    """Return `{kind, over}` of a plan or database; None: no scaling, or an unknown kind."""
     if not isinstance(document, dict) or document.get("kind") not in SCALING_KINDS:
         return None
     over = document.get("over")
@@ -78,7 +78,7 @@ def read_scaling(document: object) -> Scaling | None:
 
 @dataclass(frozen=True)
 class Plan:
-    """plan.json."""
+    """The content of plan.json."""
 
     study: Mapping[str, Any]
     runs: tuple[PlannedRun, ...]
@@ -98,36 +98,36 @@ class Submission:
     run_ids: tuple[str, ...]
 
 
-# The folder of an attempt outside of any job is NO_JOB.NUMBER, of others JOB.RESTARTS. A folder of
-# another name is the user's.
+# The folder of an attempt outside any job is NO_JOB.NUMBER, of others JOB.RESTARTS. Folders with
+# other names are the user's.
 NO_JOB = "local"
 ATTEMPT = re.compile(rf"(?:{NO_JOB}|\d.*)\.\d+", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """An attempt as its own folder tells it; `result` is None where result.json is not usable."""
+    """An attempt according to its own folder; `result` None: result.json cannot be used."""
 
     run_id: str
     attempt: str
-    where: str  # status looks at every run of a study, and has no use for its Path
+    where: str  # a str: status reads every run of a study, and needs no Path
     result: Mapping[str, Any] | None
     problem: str | None
-    has_result: bool = True  # a result.json, whether it can be used or not
+    has_result: bool = True  # whether a result.json exists, usable or not
 
     @property
     def path(self) -> Path:
-        """The folder."""
+        """Return the folder's path."""
         return Path(self.where)
 
     @property
     def has_job(self) -> bool:
-        """Whether a scheduler started it."""
+        """Whether a scheduler started the attempt."""
         return self.attempt.rpartition(".")[0] != NO_JOB
 
     @property
     def began_unix_s(self) -> float | None:
-        """When it began; where result.json does not tell (yet), when its folder was last changed."""
+        """Return the start; without a usable result.json, the folder's modification time."""
         said = self.number("start_unix_s")
         if said is not None or self.result is not None:
             return said
@@ -137,37 +137,37 @@ class RunFolder:
             return None
 
     def number(self, name: str) -> float | None:
-        """A number of result.json, None where it has none."""
+        """Return a number of result.json, or None."""
         value = (self.result or {}).get(name)
         return value if type(value) in NUMBERS else None
 
     def text(self, name: str) -> str | None:
-        """A text of result.json, None where it has none."""
+        """Return a text of result.json, or None."""
         value = (self.result or {}).get(name)
         return value if isinstance(value, str) else None
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes that result.json names."""
+        """Return the nodes in result.json."""
         value = (self.result or {}).get("nodes")
         return tuple(str(node) for node in value) if isinstance(value, list) else ()
 
     @property
     def tries(self) -> int | None:
-        """How often the run was begun; None where result.json does not tell."""
+        """Return how often the run was started; None: result.json does not have it."""
         failed = (self.result or {}).get("tries")
         return 1 + len(failed) if isinstance(failed, list) else None
 
     @property
     def exit_codes(self) -> tuple[int | None, ...]:
-        """One per client; None for one that left none."""
+        """Return one exit code per client; None: the client left none."""
         value = (self.result or {}).get("exit_codes")
         codes = value if isinstance(value, list) else []
         return tuple(code if isinstance(code, int) else None for code in codes)
 
 
 def check_format(document: object, path: Path | str, name: str, version: int) -> dict[str, Any]:
-    """The document, when it is one of this format and version; UsageError otherwise."""
+    """Return the document if it has this format and version; raise UsageError otherwise."""
     if not isinstance(document, dict) or document.get("format") != name:
         raise UsageError(f"{path}: expected a document of format '{name}'", str(path))
     if document.get("version") != version:
@@ -180,7 +180,7 @@ def check_format(document: object, path: Path | str, name: str, version: int) ->
 
 
 def read_json(path: Path | str, most_bytes: int) -> object:
-    """A JSON file; UsageError names file and place when it is none."""
+    """Return the content of a JSON file; raise UsageError with file and position if it is invalid."""
     try:
         return parse_json(read_regular(path, most_bytes))
     except (ValueError, RecursionError) as error:
@@ -188,13 +188,13 @@ def read_json(path: Path | str, most_bytes: int) -> object:
 
 
 def read_plan(study_dir: Path) -> Plan:
-    """plan.json; MissingError when there is none."""
+    """Return the content of plan.json; raise MissingError if it does not exist."""
     study, runs = read_plan_as(study_dir, PlannedRun)
     return Plan(study, tuple(runs))
 
 
 def read_plan_as(study_dir: Path, kind: type[AnyRun]) -> tuple[dict[str, Any], list[AnyRun]]:
-    """plan.json: what it says of the study, and its runs as this `kind`."""
+    """Return the study of plan.json, and its runs as instances of `kind`."""
     path = study_dir / PLAN_FILE
     if not path.is_file():
         raise MissingError(
@@ -212,7 +212,10 @@ def read_plan_as(study_dir: Path, kind: type[AnyRun]) -> tuple[dict[str, Any], l
 
 
 def read_fields(document: Any, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
-    """What `kinds` names, of these types to the letter: true is no number; KeyError, TypeError."""
+    """Return the fields in `kinds`; raise KeyError or TypeError for missing or mistyped ones.
+
+    Types must match exactly: true is no number.
+    """
     for name, kind in kinds.items():
         value = document[name]
         if type(value) not in kind:
@@ -221,10 +224,10 @@ def read_fields(document: Any, kinds: Mapping[str, Kinds]) -> dict[str, Any]:
 
 
 def read_submissions(study_dir: Path) -> list[Submission]:
-    """submissions.jsonl, empty when there is none; a line cut short is left out.
+    """Return the content of submissions.jsonl, or [] if it does not exist.
 
-    Only the end of a line can be lacking, so that it is no JSON; lines may follow it, for whoever
-    appends ends it first.
+    A truncated line is ignored. Only the end of a line can be missing, so that it is no JSON.
+    Complete lines may follow it, since every writer ends it first.
     """
     path = study_dir / SUBMISSIONS_FILE
     try:
@@ -236,7 +239,7 @@ def read_submissions(study_dir: Path) -> list[Submission]:
 
 
 def parse_submission(line: bytes, path: Path, number: int) -> Submission | None:
-    """One line of submissions.jsonl; None: cut short."""
+    """Parse one line of submissions.jsonl; None: the line is truncated."""
     try:
         document = parse_json(line)
     except (ValueError, RecursionError):
@@ -250,7 +253,7 @@ def parse_submission(line: bytes, path: Path, number: int) -> Submission | None:
 
 
 def find_running_submission(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
-    """The submission that a local submit, which holds the study's lock, executes; None: no submit."""
+    """Return the submission that a running local submit executes, which locks the study; else None."""
     here = [s.submission_id for s in submissions if s.job_id is None]
     try:
         fd = os.open(study_dir / LOCK_FILE, os.O_RDONLY | os.O_NONBLOCK)
@@ -263,22 +266,24 @@ def find_running_submission(study_dir: Path, submissions: Sequence[Submission]) 
 
 
 def find_output(study_dir: Path, submission: Submission, run_id: str) -> Path:
-    """What the scheduler kept of a run's output before the run had its folder: the submission's,
-    or where each task of an array has a file of its own, that one."""
+    """Return the file with the run's output of the time before the run had its folder.
+
+    It is the submission's, or the task's own if each array task has a file.
+    """
     common = study_dir / "submissions" / f"{submission.submission_id}.out"
     own = common.with_name(f"{common.name}-{submission.run_ids.index(run_id)}")
     return own if own.is_file() else common
 
 
 def read_run_folders(study_dir: Path, run_id: str) -> Iterator[RunFolder]:
-    """The attempts of a run that left a folder, in the order of their names."""
+    """Yield the attempts of a run that have a folder, in the order of their names."""
     for entry in list_run_entries(study_dir, run_id):
         if entry.is_dir():
             yield read_run_folder(run_id, entry.path)
 
 
 def list_run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
-    """What has the name of an attempt in a run's folder, in the order of their names."""
+    """Return the entries of a run's folder that are named as attempts, in the order of names."""
     try:
         with os.scandir(f"{study_dir}/runs/{run_id}") as entries:
             found = [entry for entry in entries if ATTEMPT.fullmatch(entry.name)]
@@ -288,18 +293,18 @@ def list_run_entries(study_dir: Path, run_id: str) -> list[os.DirEntry[str]]:
 
 
 def find_last_attempt(folders: Iterable[RunFolder]) -> RunFolder | None:
-    """The attempt of a run that began last, of those at once the later one; None: there is none."""
+    """Return the attempt of a run that started last, or None. Ties go to the later in order."""
     return max(enumerate(folders), key=attempt_sort_key, default=(0, None))[1]
 
 
 def attempt_sort_key(entry: tuple[int, RunFolder]) -> tuple[float, int]:
-    """When an attempt began; 0 where it does not tell; and its place among the run's."""
+    """Return the start of an attempt, or 0 if it is unknown, and its index."""
     place, folder = entry
     return folder.number("start_unix_s") or 0, place
 
 
 def read_run_folder(run_id: str, path: Path | str) -> RunFolder:
-    """One attempt's folder with its result.json, or what is wrong with it."""
+    """Read one attempt's folder with its result.json, or what is wrong with it."""
     where = str(path)
     file, attempt = f"{where}/{RESULT_FILE}", where.rpartition("/")[2]
     try:
@@ -317,7 +322,7 @@ def read_run_folder(run_id: str, path: Path | str) -> RunFolder:
 
 
 def check_numbers(result: Mapping[str, Any], path: Path | str) -> None:
-    """UsageError for a number of result.json that no run can have, and no table can hold."""
+    """Raise UsageError for a number of result.json that is impossible and fits no table."""
     codes = result.get("exit_codes")
     found = [(name, result.get(name), most) for name, most in MOST.items()]
     found += [("exit_codes", code, INT32) for code in codes] if isinstance(codes, list) else []
@@ -326,13 +331,13 @@ def check_numbers(result: Mapping[str, Any], path: Path | str) -> None:
             raise UsageError(f"{path}: '{name}' is {str(value)[:40]}, that cannot be", str(path))
 
 
-# As steelyard.sh says it; PBS sends its signal to the clients as well, which may be first.
+# Messages of steelyard.sh. PBS signals the clients as well, which may end first.
 STOPPED = re.compile(r"stopped by SIG|client \d+ .*exited with 143\b")
 
 
 @dataclass(frozen=True, slots=True)
 class SchedulerReport:
-    """What the accounting says of a job; `begun`: it names the job's start."""
+    """What the accounting reports about a job; `begun`: it has the job's start."""
 
     state: str
     reason: str | None
@@ -340,17 +345,17 @@ class SchedulerReport:
 
 
 def decide_outcome(report: SchedulerReport, folder: RunFolder | None) -> tuple[str, str | None]:
-    """State and reason.
+    """Return state and reason of an attempt.
 
-    The accounting knows how the job ended; result.json knows whether the run in it came to its
-    end, and says why not in better words.
+    The accounting states how the job ended. result.json states whether the run in it ended, and has
+    a more precise reason.
     """
     said = folder.text("state") if folder is not None else None
     why = folder.text("reason") if folder is not None else None
     if report.state == "failed":
         return ("timeout" if said == "timeout" else "failed"), why or report.reason
-    # Purged before its end was asked for; or forgotten with its array, as qstat does: what left a
-    # result has begun.
+    # The job was purged before its end was queried, or qstat forgot it with its array. A job with a
+    # result has started.
     is_guess = report.state == "lost" or (report.state == "cancelled" and not report.begun)
     was_stopped = report.state == "cancelled" and STOPPED.match(why or "")
     if is_guess and said in RESULT_STATES and not was_stopped:

@@ -1,1 +1,1 @@
-"""The accounting of Torque and OpenPBS (PBS Pro): its readers."""
+"""Readers of the accounting of Torque and OpenPBS (PBS Pro)."""

@@ -1,7 +1,7 @@
-"""The accounting of Torque and OpenPBS, from the best that this user may read.
+"""The accounting of Torque and OpenPBS, from the best source that this user may read.
 
-The server's logs; where they cannot be read, qstat. The
-column `extra` of every row says which it was.
+That is the server's logs, or qstat if they cannot be read. The column `extra` of every row names
+the source.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ class Pbs:
         "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
     )
     server_variable = "PBS_DEFAULT, PBS_CONF_FILE"
-    ids_are_whole = False  # 4711 for 4711.server
-    counts_starts = False  # ours: the first number whose folder is free
+    ids_are_whole = False  # a user may type 4711 for 4711.server
+    counts_starts = False  # Steelyard counts them: the first number without a folder
 
     def __init__(self, time_out_s: float = 120) -> None:
         self.time_out_s = time_out_s
 
     @classmethod
     def is_installed(cls) -> bool:
-        """By qstat."""
+        """Whether qstat and pbsnodes of a PBS are installed."""
         return pbs_commands.is_installed()
 
     @classmethod
@@ -90,7 +90,9 @@ class Pbs:
     def read_from_logs(
         self, requested: Sequence[JobId], since_unix_s: float
     ) -> tuple[list[AccountingRow], str]:
-        """What the server's logs say; and why they were not read, if so."""
+        """Return the rows from the server's logs, and why they could not be read, or an empty
+        string.
+        """
         place = server_log.find_log_folder()
         if place is None:
             return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
@@ -101,15 +103,15 @@ class Pbs:
         return list(build_all_rows(list(server_log.build_histories(found)))), ""
 
     def requery_open_jobs(self, found: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
-        """Jobs without an end in the logs, as qstat has them.
+        """Yield the rows, completed by qstat where the logs have no end of a job.
 
-        Torque writes none for some reruns, and nothing at all of an array's tasks that were deleted
-        while they waited.
+        Torque writes no end for some reruns, and nothing about array tasks that were deleted while
+        they waited.
         """
         open_ids = [r.job_id for r in found if r.state in WAITING_STATES and not r.waits_in_array]
         told: dict[str, qstat.Job] | None = None
         if open_ids and pbs_commands.is_installed():
-            with contextlib.suppress(MissingError):  # what the logs say will do
+            with contextlib.suppress(MissingError):  # the logs suffice
                 told = pbs_commands.query_jobs(open_ids, self.time_out_s)
         dialect = (pbs_commands.detect_dialect() or OPENPBS) if told is not None else OPENPBS
         for row in found:
@@ -121,9 +123,10 @@ class Pbs:
     def read_from_programs(
         self, requested: Sequence[JobId], reason: str
     ) -> Iterator[AccountingRow]:
-        """What stands in; MissingError where neither logs nor programs could be asked.
+        """Yield rows from qstat, for jobs that the logs lack.
 
-        qstat is asked for the whole array of a task, and only the requested tasks are returned.
+        qstat is asked for the complete array of a task; only requested tasks are returned. Raises
+        MissingError if neither logs nor qstat can be read.
         """
         if not pbs_commands.is_installed():
             if reason:
@@ -166,24 +169,24 @@ class Pbs:
 
 
 def is_of_user(job: qstat.Job, user: str) -> bool:
-    """By its owner, `user@host`."""
+    """Whether the job's owner, `user@host`, is this user."""
     return job.get("Job_Owner", "").partition("@")[0] == user
 
 
 def format_job_id(job: JobId) -> str:
-    """The id as text."""
+    """Return the id as text."""
     task = "" if job.task is None else f"[{job.task}]"
     return job.number + task + (f".{job.server}" if job.server else "")
 
 
 def is_requested(requested: JobId, row: AccountingRow) -> bool:
-    """Whether the row is of the job that was asked for."""
+    """Whether the row is of the requested job."""
     job = split_job_id(row.job_id)
     return job is not None and requested.matches(job)
 
 
 def build_all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
-    """Of all jobs; the tasks of an array are known to its own."""
+    """Yield the rows of all jobs. An array gets the histories of its tasks."""
     tasks: dict[str | None, list[History]] = defaultdict(list)
     for one in histories:
         job = split_job_id(one.job_id)
@@ -198,14 +201,18 @@ NO_LIMIT = "none was asked for (Resource_List.walltime)"
 
 
 def read_allocation(row: AccountingRow) -> Allocation:
-    """`mem` and `ncpus` are the whole job's in both dialects; `pmem`, of one process, is none."""
+    """Return a job's allocation and usage.
+
+    `mem` and `ncpus` are of the complete job in both dialects. `pmem` is of one process and not
+    used.
+    """
     cells = dict(zip(FIELDS, row.fields, strict=True))
     extra: dict[str, Any] = json.loads(cells["extra"] or "{}")
     memory = parse_size_bytes(format_field(extra, "Resource_List.mem"))
     limit = parse_duration_s(format_field(extra, "Resource_List.walltime"))
     used = (
         parse_size_bytes(format_field(extra, "resources_used.mem")) or None
-    )  # 0: not looked at in time
+    )  # 0: the job ended before it was polled
     missing = {"memory_bytes": NO_MEMORY} if memory is None else {}
     if limit is None:
         missing["time_limit_s"] = NO_LIMIT
@@ -231,13 +238,13 @@ def read_allocation(row: AccountingRow) -> Allocation:
 
 
 def is_one_node_only(row: AccountingRow, walltime: str | None) -> bool:
-    """OpenPBS wrote the line before the nodes had told what they used: it has one node's CPU time."""
+    """Whether OpenPBS wrote the line before it had added up the nodes: CPU time is one node's."""
     return (
         len(row.nodes) > 1 and parse_duration_s(walltime) == 0 and (row.elapsed_s or 0.0) > CLOCKS_S
     )
 
 
 def format_field(extra: dict[str, Any], name: str) -> str | None:
-    """A field as the server wrote it."""
+    """Return a field as the server wrote it, or None."""
     value = extra.get(name)
     return None if value is None else str(value)

@@ -1,6 +1,7 @@
-"""A job's fields as columns of the table `accounting`, and as the row that the merge knows.
+"""Converts a job's fields to columns of the table `accounting`, and to the row that collect uses.
 
-Columns are named and written as Slurm's sacct does it; what it does not have goes into `extra`.
+Columns have the names and formats of Slurm's sacct. Fields that sacct does not have go into
+`extra`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ FIELDS = (
     "MaxRSS", "MaxVMSize", "ConsumedEnergyRaw", "NNodes", "NCPUS", "NodeList", "AdminComment",
     "TimelimitRaw", "Restarts", "extra",
 )  # fmt: skip
-# What stands in columns, and is not told again in `extra`.
+# Fields that have their own column and are not repeated in `extra`.
 TAKEN = frozenset(("user", "account", "jobname", "queue", "ctime", "etime", "start", "end"))
 SOURCES = SERVER_LOG, QSTAT = ("server log", "qstat")
 HOOK = "resources_used.steelyard_used"
@@ -28,7 +29,7 @@ NAMES = {"JobName": "jobname", "User": "user", "Account": "account", "Partition"
 
 
 def format_duration(seconds: float | None) -> str:
-    """`HH:MM:SS`, as sacct has durations."""
+    """Format a duration as `HH:MM:SS`, as sacct does."""
     if seconds is None:
         return ""
     minutes, rest = divmod(seconds, 60)
@@ -36,18 +37,21 @@ def format_duration(seconds: float | None) -> str:
 
 
 def format_kib(text: str | None) -> str:
-    """A size as sacct has it; of 0, which no process has, nothing: it was not looked at in time."""
+    """Format a size as sacct does.
+
+    0 becomes an empty string: the job ended before it was polled.
+    """
     found = field_values.parse_size_bytes(text)
     return f"{found >> 10}K" if found else ""
 
 
 def format_time(unix_s: float | None) -> str:
-    """A time as sacct has it."""
+    """Format a time as sacct does, in seconds since 1970."""
     return "Unknown" if unix_s is None else f"{unix_s:.0f}"
 
 
 def format_node_count(text: str | None) -> str:
-    """How many nodes; nothing where none is known."""
+    """Return the number of nodes, or an empty string if none is known."""
     return str(len(field_values.parse_nodes(text)) or "")
 
 
@@ -60,7 +64,10 @@ def build_cells(
     times: tuple[float | None, float | None, float | None],
     extra: Mapping[str, Any],
 ) -> dict[str, str]:
-    """`times`: submission, start and end, seconds since 1970."""
+    """Return the cells of a row by column.
+
+    `times` are submission, start and end, in seconds since 1970.
+    """
     submit, start, end = times
     parts = field_values.split_job_id(job_id)
     elapsed = None if start is None or end is None else max(0.0, end - start)
@@ -104,14 +111,16 @@ def build_cells(
 
 
 def format_joules(fields: Mapping[str, str], measured: HookTotals) -> str:
-    """The built-in resource, which is in joules where our hook is: others' may be in kWh. The server
-    adds up what nodes told: without one of them it is no sum of the job's.
+    """Return the energy in joules, or an empty string.
+
+    The built-in resource is in joules where Steelyard's hook runs; other hooks may use kWh. The
+    server adds up the nodes' values, which is no sum of the job if one node is missing.
     """
     return fields.get("resources_used.energy", "") if measured.has_all_nodes("energy_j") else ""
 
 
 def parse_tasks(text: str) -> tuple[int, ...]:
-    """`0-3,7-11:2` -> 0, 1, 2, 3, 7, 9, 11; nothing where it is no such list."""
+    """Convert `0-3,7-11:2` to (0, 1, 2, 3, 7, 9, 11); return () if the text is no such list."""
     found: list[int] = []
     for part in text.split(","):
         ends, _, step = part.partition(":")
@@ -126,7 +135,7 @@ def parse_tasks(text: str) -> tuple[int, ...]:
 
 
 def build_row(fields: Sequence[str]) -> AccountingRow:
-    """The row of these cells, in the order of FIELDS."""
+    """Return the row of these cells, which are in the order of FIELDS."""
     cells = dict(zip(FIELDS, fields, strict=True))
     job = field_values.split_job_id(cells["JobID"])
     if job is None:

@@ -1,6 +1,6 @@
-"""Accounting lines: `MM/DD/YYYY HH:MM:SS;T;JOBID;NAME=VALUE NAME=VALUE …`.
+"""Parses accounting lines: `MM/DD/YYYY HH:MM:SS;T;JOBID;NAME=VALUE NAME=VALUE …`.
 
-A line that cannot be understood is kept, with its reason; it never stops the reading.
+A line that cannot be parsed is returned with the reason. It never stops the reading.
 """
 
 from __future__ import annotations
@@ -17,39 +17,39 @@ STAMP = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d", re.ASCII)
 NONE: frozenset[str] = frozenset()
 NAMES = re.compile(r"(?:^| )(\w+\.?)\w*=")
 QUOTED = re.compile(r'="(.*?)"(?= [A-Za-z_][\w.]*=|$)', re.DOTALL)
-INSIDE = re.compile(r"[ \"'][A-Za-z_][\w.]*=")  # what could begin a field
-SECOND = re.compile(r"\S* [A-Za-z_][\w.]*=")  # so that the first word could be a value by itself
+INSIDE = re.compile(r"[ \"'][A-Za-z_][\w.]*=")  # may begin a field
+SECOND = re.compile(r"\S* [A-Za-z_][\w.]*=")  # shows that the first word may be a complete value
 OF_HOOKS = "resources_used."
 MARK, HOOK_MARK = "\x01", "\x02"
-# A record of a job begins so; others (D, A, Torque's Q, …) have a word or two of their own.
+# A record of a job begins so. Others (D, A, Torque's Q, …) have one or two special words.
 OF_JOB = "user="
 
 
 class Line(NamedTuple):
-    """A line that was understood; `fields` of a record that is none of a job: `{"": its text}`."""
+    """A parsed line. `fields` of a record that is not of a job are {NAME: value} or {"": text}."""
 
     stamp: str  # local time of the server
     kind: str  # Q, S, E, R, D, A, a, …
     job_id: str
     fields: dict[str, str]
-    doubts: frozenset[str] = NONE  # fields that another reading has otherwise
+    doubts: frozenset[str] = NONE  # fields that another reading gives other values
 
 
 class Unreadable(NamedTuple):
-    """A line that was not, and why."""
+    """A line that could not be parsed, and why."""
 
     text: str
     reason: str
 
 
 class LineReader:
-    """Reads the lines of one server: its dialect shows in its records."""
+    """Reads the lines of one server, and detects its dialect from its records."""
 
     def __init__(self, dialect: str | None = None) -> None:
         self.dialect = dialect
 
     def read(self, line: str) -> Line | Unreadable:
-        """One line, without its end."""
+        """Parse one line, given without its line end."""
         try:
             stamp, kind, job_id, text = line.split(";", 3)
         except ValueError:
@@ -68,7 +68,10 @@ class LineReader:
         return Line(stamp, kind, job_id, simple, doubts or NONE)
 
     def detect_dialect(self, fields: Iterable[str]) -> str:
-        """The dialect of a record that is Torque's or OpenPBS' by its fields; kept from then on."""
+        """Return the dialect, once a record has fields that only Torque or only OpenPBS writes.
+
+        Until then it is OPENPBS.
+        """
         names = set(fields)
         if names & ONLY[TORQUE] and not names & ONLY[OPENPBS]:
             self.dialect = TORQUE
@@ -79,7 +82,7 @@ class LineReader:
     def read_ambiguous_line(
         self, line: str, stamp: str, kind: str, job_id: str, text: str, dialect: str
     ) -> Line | Unreadable:
-        """A record whose values have more in them than blanks."""
+        """Parse a record whose values contain more than plain words."""
         try:
             found = grammar.split(text, kind, dialect)
         except UnreadableError as error:
@@ -88,7 +91,7 @@ class LineReader:
 
 
 def split_plain_fields(tokens: list[str]) -> dict[str, str] | None:
-    """Where every word is a field, and each comes once."""
+    """Split fields where every word is a field, and each field occurs once; None otherwise."""
     fields: dict[str, str] = {}
     for token in tokens:
         name, equals, value = token.partition("=")
@@ -99,7 +102,7 @@ def split_plain_fields(tokens: list[str]) -> dict[str, str] | None:
 
 
 def join_torque_fields(text: str) -> dict[str, str] | None:
-    """Torque's fields, where a blank in a value has only plain words behind it."""
+    """Split Torque's fields where only plain words follow a blank in a value; None otherwise."""
     tokens = text.split(" ")
     found = split_plain_fields(tokens)
     if found is not None or text.count("=") < 2:
@@ -116,7 +119,7 @@ def join_torque_fields(text: str) -> dict[str, str] | None:
 
 
 def split_quoted_fields(text: str) -> dict[str, str] | None:
-    """OpenPBS' fields, where quotes stand around values only, and no field could be inside of one."""
+    """Split OpenPBS' fields; None if quotes occur inside values, or a field could be inside one."""
     if '"' not in text:
         return split_plain_fields(text.split(" "))
     if MARK in text or HOOK_MARK in text:
@@ -136,8 +139,10 @@ def split_quoted_fields(text: str) -> dict[str, str] | None:
 
 
 def cut_out_object(text: str) -> tuple[str, str]:
-    """The text with a mark for the object of a hook, and this in its quotes; "": its end, or whether
-    it is one, is not certain."""
+    """Replace a hook's JSON object by a mark; return the text, and the object in its quotes.
+
+    The object is "" if its end is uncertain or it is not a hook's.
+    """
     begin = text.find("='{") + 1
     end = text.find("}'", begin) + 2
     told = text[begin:end]
@@ -151,8 +156,10 @@ def cut_out_object(text: str) -> tuple[str, str]:
 def restore_values(
     fields: dict[str, str], quoted: list[str], hook_object: str
 ) -> dict[str, str] | None:
-    """The values for their marks; None: two in quotes with nothing certain between them, so that
-    they could be one."""
+    """Replace the marks by their values.
+
+    None: two quoted values have no certain field between them, so that they could be one value.
+    """
     is_apart = True
     values = iter(quoted)
     for name, value in fields.items():
@@ -172,14 +179,14 @@ def restore_values(
 
 
 def parse_non_job_fields(text: str) -> dict[str, str]:
-    """`requestor=labpbs@vm`, `queue=batch`; anything else whole, as {"": text}."""
+    """Return {NAME: value} of `requestor=labpbs@vm` or `queue=batch`, else {"": text}."""
     text = text.removesuffix(" ")
     name, equals, value = text.partition("=")
     return {name: value} if equals and " " not in text else {"": text}
 
 
 def join_broken_lines(lines: Iterable[str]) -> Iterator[str]:
-    """Lines, and behind each what a line break in one of its values cut off."""
+    """Yield records: each line with the following lines that a line break in a value cut off."""
     held = ""
     for line in lines:
         if line[2:3] == "/" and line[19:20] == ";" and line[5:6] == "/":

@@ -1,4 +1,4 @@
-"""From what happened to a job, or what qstat says of it, to rows of the accounting."""
+"""Builds rows of the accounting from a job's history or from qstat."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from steelyard.analysis.sources.pbs.accounting_cells import (
 )
 from steelyard.analysis.sources.pbs.history import History, Start
 
-MOST_KEPT = 20  # unreadable lines of a job that are kept; more have the same fault
+MOST_KEPT = 20  # unreadable lines of a job that are stored; the others usually have the same fault
 LIMIT_SLACK_S = 1.0
 GONE_WAITING = "no longer in the queue, and no start of it in the accounting: deleted"
 GONE_RUNNING = "the accounting has no end of it, and qstat no longer knows it"
 
 
 def build_rows(history: History, others: Iterable[History] = ()) -> Iterator[AccountingRow]:
-    """One per start; of a job that never started one. `others`: the jobs of its array."""
+    """Yield one row per start, or one for a job that never started; `others`: its array's jobs."""
     job = field_values.split_job_id(history.job_id)
     if job is not None and job.task == "":
         yield from build_array_row(history, others)
@@ -38,7 +38,7 @@ def build_rows(history: History, others: Iterable[History] = ()) -> Iterator[Acc
 
 
 def build_extra(history: History, start: Start | None) -> dict[str, Any]:
-    """What no column has room for."""
+    """Return the values of `extra` that have no column."""
     extra: dict[str, Any] = {"source": history.source}
     if start is not None and start.tries > 1:
         extra["starts"] = start.tries
@@ -52,7 +52,7 @@ def build_extra(history: History, start: Start | None) -> dict[str, Any]:
 
 
 def build_start_row(history: History, start: Start, number: int, is_last: bool) -> AccountingRow:
-    """A start that ran, or runs."""
+    """Return the row of a start that ran or is running."""
     told = decide_start_outcome(history, start, is_last)
     cells = build_cells(
         history.job_id,
@@ -68,7 +68,7 @@ def build_start_row(history: History, start: Start, number: int, is_last: bool) 
 
 
 def decide_start_outcome(history: History, start: Start, is_last: bool) -> states.Outcome:
-    """State and reason of a start."""
+    """Return state, reason and exit code of a start."""
     if start.requeued:
         return states.Outcome("requeued", "the job was sent back to the queue", None)
     if not start.ended and history.aborted is not None:
@@ -89,20 +89,24 @@ def decide_start_outcome(history: History, start: Start, is_last: bool) -> state
 
 
 def decide_abort_outcome(history: History) -> states.Outcome:
-    """What A says: a hook refused it (a condition of ours, too), or what it depends on failed."""
+    """Return the outcome of an aborted job (record A).
+
+    It fails if a hook refused it, as with Steelyard's conditions. It is canceled if a dependency
+    failed.
+    """
     state = "failed" if "hook" in (history.aborted or "") else "cancelled"
     return states.Outcome(state, f"the server gave it up: {history.aborted}", None)
 
 
 def is_out_of_time(fields: Mapping[str, str]) -> bool:
-    """It ran as long as it might."""
+    """Whether the job ran until its time limit."""
     limit = field_values.parse_duration_s(fields.get("Resource_List.walltime"))
     used = field_values.parse_duration_s(fields.get("resources_used.walltime"))
     return limit is not None and used is not None and used >= limit - LIMIT_SLACK_S
 
 
 def build_waiting_row(history: History) -> AccountingRow:
-    """A job that has not started, or not again."""
+    """Return the row of a job that has not started, or was requeued."""
     state, reason, end = "pending", None, history.deleted_unix_s
     if history.deleted_by is not None:
         state, reason = "cancelled", f"deleted by {history.deleted_by} while it waited"
@@ -124,7 +128,7 @@ def build_waiting_row(history: History) -> AccountingRow:
 
 
 def build_array_row(history: History, others: Iterable[History]) -> Iterator[AccountingRow]:
-    """The tasks of an array that have no record of their own yet (OpenPBS); none: no row."""
+    """Yield a row with the array tasks that have no record yet (OpenPBS), if there are any."""
     begun = {
         job.task for one in others if (job := field_values.split_job_id(one.job_id)) is not None
     }
@@ -151,7 +155,7 @@ def build_array_row(history: History, others: Iterable[History]) -> Iterator[Acc
 
 # --- qstat ----------------------------------------------------------------------------------
 
-# Attributes of qstat, and the fields of the accounting that say the same.
+# Attributes of qstat and the equivalent fields of the accounting.
 SAME = {
     "Job_Name": "jobname", "euser": "user", "egroup": "group", "Account_Name": "account",
     "project": "project", "queue": "queue", "exec_host": "exec_host", "exec_vnode": "exec_vnode",
@@ -164,7 +168,7 @@ TIMES = ("ctime", "qtime", "etime", "start", "end")
 
 
 def format_unix_time(text: str) -> str:
-    """`Sat Nov 21 06:06:34 2026`, asked for in UTC, or seconds since 1970, as the latter."""
+    """Convert `Sat Nov 21 06:06:34 2026` in UTC to seconds since 1970; keep such seconds."""
     if text.isascii() and text.isdigit():
         return text
     try:
@@ -175,7 +179,7 @@ def format_unix_time(text: str) -> str:
 
 
 def rename_attributes(job: Mapping[str, str]) -> dict[str, str]:
-    """The attributes of a job under the names of the accounting."""
+    """Return the attributes of a job by the accounting's names."""
     fields = {SAME[name]: value for name, value in job.items() if name in SAME}
     fields |= {n: v for n, v in job.items() if n.startswith(("Resource_List.", "resources_used."))}
     owner = job.get("Job_Owner", "").partition("@")[0]
@@ -184,7 +188,7 @@ def rename_attributes(job: Mapping[str, str]) -> dict[str, str]:
 
 
 def build_qstat_row(job_id: str, job: Mapping[str, str], dialect: str) -> AccountingRow | None:
-    """The one start that qstat still tells of; None: of an array as a whole."""
+    """Return the row of the one start that qstat reports; None: the id is a complete array's."""
     parts = field_values.split_job_id(job_id)
     if parts is None or parts.task == "":
         return None
@@ -208,7 +212,7 @@ def build_qstat_row(job_id: str, job: Mapping[str, str], dialect: str) -> Accoun
 def complete_from_qstat(
     row: AccountingRow, job: Mapping[str, str] | None, dialect: str
 ) -> AccountingRow:
-    """A row without an end, ended where qstat says so, or knows the job no longer."""
+    """Return a row without an end, completed if qstat reports the end or no longer has the job."""
     cells = dict(zip(FIELDS, row.fields, strict=True))
     if job is None:
         was = {"pending": ("CANCELLED", GONE_WAITING), "running": ("LOST", GONE_RUNNING)}
@@ -224,7 +228,7 @@ def complete_from_qstat(
 def decide_qstat_outcome(
     fields: Mapping[str, str], job: Mapping[str, str], dialect: str
 ) -> states.Outcome:
-    """From job_state, and of what is over from its exit status."""
+    """Return the outcome from job_state, and for an ended job from its exit status."""
     word = job.get("job_state", "")
     if word in states.WAITING:
         why = states.WAITING[word] or job.get("comment")
@@ -238,7 +242,9 @@ def decide_qstat_outcome(
 
 
 def is_deleted_before_start(job: Mapping[str, str], dialect: str) -> bool:
-    """A task of an array of OpenPBS that was deleted while it waited: history gives it the array's
-    start and an exit status of 1, but it has run no time."""
+    """Whether an array task of OpenPBS was deleted while it waited.
+
+    qstat then reports the array's start and exit status 1, but no run count and no host.
+    """
     over = job.get("job_state") in states.OVER
     return dialect == states.OPENPBS and over and not {"run_count", "exec_host"} & job.keys()

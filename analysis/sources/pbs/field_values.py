@@ -1,4 +1,4 @@
-"""Values as Torque and OpenPBS write them: job ids, durations, sizes, nodes."""
+"""Parses values as Torque and OpenPBS write them: job ids, durations, sizes, nodes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ JOB_ID = re.compile(r"(\d+)(?:\[(\d*)\])?(?:\.([A-Za-z0-9][\w.:-]*))?", re.ASCII
 
 
 class JobId(NamedTuple):
-    """`123[4].srv` taken apart; what was not written is None."""
+    """The parts of `123[4].srv`; a missing part is None."""
 
     number: str
-    task: str | None  # "" of an array as a whole
+    task: str | None  # "" for a complete array
     server: str | None
 
     def matches(self, other: JobId) -> bool:
-        """Whether this, as a person types it, is the other or the array around it.
+        """Whether this id, as a user typed it, means the other job or an array that contains it.
 
-        A short server name is that of a full one: `123.srv`, `123.srv.site.org`.
+        A short server name matches a full one: `123.srv` means `123.srv.site.org`.
         """
         if self.number != other.number or (self.task or other.task) != other.task:
             return False
@@ -27,32 +27,32 @@ class JobId(NamedTuple):
         return not a or not b or a == b or f"{b}.".startswith(f"{a}.")
 
     def format_array_id(self) -> str | None:
-        """The id of the array that it is a part of, as qsub printed it; None: of none."""
+        """Return the id of a task's array, as qsub printed it; None: the job is no task."""
         if not self.task:
             return None
         return f"{self.number}[]" + (f".{self.server}" if self.server else "")
 
 
 def split_job_id(text: str) -> JobId | None:
-    """The parts of `123`, `123[4]`, `123[].srv`; None: no job id."""
+    """Return the parts of `123`, `123[4]` or `123[].srv`; None: the text is no job id."""
     match = JOB_ID.fullmatch(text)
     return JobId(match[1], match[2], match[3]) if match else None
 
 
 def parse_count(text: str | None) -> int | None:
-    """A whole number, or None."""
+    """Parse an integer; return None if the text is none."""
     if text is None or len(text) > 18 or not re.fullmatch(r"-?[0-9]+", text):
         return None
     return int(text)
 
 
 def parse_epoch(text: str | None) -> float | None:
-    """Seconds since 1970; 0 stands for never (`etime=0` of a held job)."""
+    """Parse seconds since 1970; 0 means never (`etime=0` of a held job), which becomes None."""
     return float(found) if (found := parse_count(text)) is not None and found > 0 else None
 
 
 def parse_duration_s(text: str | None) -> float | None:
-    """`37`, `00:02:00`, `100:00:00`, `1:02:03:04` (with days), `12.5` -> seconds."""
+    """Convert `37`, `00:02:00`, `100:00:00`, `1:02:03:04` (with days) or `12.5` to seconds."""
     if text is None or not re.fullmatch(r"(?:\d{1,9}:){0,3}\d{1,12}(?:\.\d+)?", text, re.ASCII):
         return None
     parts = [float(part) for part in text.split(":")][::-1]
@@ -60,7 +60,7 @@ def parse_duration_s(text: str | None) -> float | None:
 
 
 def parse_size_bytes(text: str | None) -> int | None:
-    """`44048kb` -> bytes; `w` are words of 8 bytes; a number alone is bytes."""
+    """Convert a size such as `44048kb` to bytes. The unit `w` is 8 bytes; no unit means bytes."""
     match = re.fullmatch(r"(\d{1,18})([kmgtp]?)([bw]?)", text or "", re.ASCII | re.IGNORECASE)
     if match is None:
         return None
@@ -70,13 +70,16 @@ def parse_size_bytes(text: str | None) -> int | None:
 
 
 def parse_nodes(text: str | None) -> tuple[str, ...]:
-    """`vm/0+vm/1*2+vmb:15002/0-3` -> vm, vmb: each once, in their order."""
+    """Return the nodes of `vm/0+vm/1*2+vmb:15002/0-3`: vm, vmb; each once, in order."""
     parts = (part.split("/")[0].split(":")[0] for part in (text or "").split("+"))
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def count_requested_slots(nodes: str | None) -> int | None:
-    """`2:ppn=25`, `n1:ppn=4+n2`, `3` (Resource_List.nodes) -> processors; None: it does not say."""
+    """Return the processors that `2:ppn=25`, `n1:ppn=4+n2` or `3` requests; None: unknown.
+
+    The text is Resource_List.nodes.
+    """
     slots = 0
     for part in (nodes or "").split("+"):
         first, *others = part.split(":")
@@ -88,8 +91,11 @@ def count_requested_slots(nodes: str | None) -> int | None:
 
 
 def count_processors(fields: Mapping[str, str]) -> int | None:
-    """How many a job was given. Torque's exec_host may tell a number where it usually tells an id:
-    `n1/25` is processor 25, or 25 of them."""
+    """Return the number of processors of a job; None: unknown.
+
+    Torque's exec_host may have a number in place of an index: `n1/25` is processor 25, or 25
+    processors. So the requested number is used if it is larger.
+    """
     for name in ("total_execution_slots", "Resource_List.ncpus"):
         if found := parse_count(fields.get(name)):
             return found
@@ -101,7 +107,7 @@ def count_processors(fields: Mapping[str, str]) -> int | None:
 
 
 def count_slots(text: str | None) -> int | None:
-    """How many processors `vm/0+vm/1*2` (OpenPBS), `vm/0-3,7+vmb/0` (Torque) name."""
+    """Return the number of processors in `vm/0+vm/1*2` (OpenPBS) or `vm/0-3,7+vmb/0` (Torque)."""
     slots = 0
     for part in (text or "").split("+"):
         place = part.partition("/")[2]

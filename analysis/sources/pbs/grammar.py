@@ -1,9 +1,10 @@
-"""Where one field of an accounting line ends and the next begins.
+"""Grammar of accounting lines: where one field ends and the next begins.
 
-Torque quotes nothing, so that `account=a b=c jobname=x` has a blank and an `=` in a value; OpenPBS
-quotes values with blanks (`account` always) and leaves quotes inside as they are. What tells fields
-apart all the same: each has its place in the order, none comes twice, some must be there, and what
-no user chose has a form. Fields that another reading has otherwise are in doubt, and named.
+Torque quotes nothing, so that `account=a b c=d jobname=x` has blanks and an `=` in a value. OpenPBS
+quotes values with blanks (`account` always) and does not escape quotes inside. Four rules separate
+fields nevertheless: fields have a fixed order, none occurs twice, some are mandatory, and values
+that no user chose have a fixed form. Fields that another reading gives other values are returned as
+doubts.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import NamedTuple
 from steelyard.analysis.sources.pbs.states import OPENPBS, TORQUE
 
 NUMBER, WORD = r"-?\d{1,18}", r"\S+"
-TEXT = None  # whatever a user wrote
-# In the order of both servers; what ends with a point begins the names of a group.
+TEXT = None  # any text of a user
+# In the order of both servers. A name that ends with a period is the prefix of a group.
 FIELDS: Mapping[str, str | None] = {
     "user": WORD, "group": WORD, "account": TEXT, "project": TEXT, "accounting_id": TEXT,
     "jobname": WORD, "queue": WORD, "resvname": TEXT, "resvID": WORD, "resvjobID": WORD,
@@ -38,19 +39,19 @@ ONLY = {
               "exec_vnode", "resource_assigned.", "accrue_type", "eligible_time", "run_count"},
 }  # fmt: skip
 UNKNOWN_TO = {TORQUE: ONLY[OPENPBS], OPENPBS: ONLY[TORQUE]}
-# Of a group, those in whose values no user can write what he likes.
+# Members of groups whose values users cannot choose freely.
 FIXED = re.compile(
     r"walltime|cput|pcput|[pv]*mem|ncpus|mpiprocs|nodect|nodes|neednodes|procs|procct|ngpus|nice|"
     r"cpupercent|energy|energy_used|place|select|watts",
     re.ASCII,
 )
 NAME = re.compile(r"([A-Za-z_]\w*\.)?([A-Za-z]\w*)", re.ASCII)
-# What a record of a job cannot lack; and what is a field wherever it can be one.
+# Mandatory fields of a job's record; then fields that are always recognized where they can be.
 NEEDED = frozenset(("user", "group", "jobname", "queue", "ctime", "qtime", "etime"))
 NEEDED_BY_KIND = {"S": NEEDED | {"start"}, "E": NEEDED | {"end", "Exit_status"}}
 SURE = NEEDED | {"start", "owner", "exec_host", "session", "total_execution_slots", "end",
                  "unique_node_count", "Exit_status", "run_count"}  # fmt: skip
-# A job that waits or starts has none of what stands from here on.
+# Records of waiting or starting jobs lack the fields from here on.
 LATE = frozenset(name for name, rank in RANKS.items() if rank >= RANKS["session"])
 NOT_LATE = ("Q", "S")
 MOST_STEPS, MOST_READINGS = 5_000, 200
@@ -58,14 +59,14 @@ TOO_MANY = "its fields cannot be told apart: it has too many readings"
 
 
 class Split(NamedTuple):
-    """A line's fields; `doubts` are those that another reading has otherwise."""
+    """A line's fields; `doubts` are the fields that another reading gives other values."""
 
     fields: dict[str, str]
     doubts: frozenset[str]
 
 
 class Field(NamedTuple):
-    """One field; `value` as it stands there."""
+    """One field; `value` is unchanged text."""
 
     name: str
     rank: int
@@ -73,23 +74,23 @@ class Field(NamedTuple):
 
 
 class UnreadableError(ValueError):
-    """Why a line cannot be understood, one sentence."""
+    """Why a line cannot be parsed, in one sentence."""
 
 
 def list_foreign_names(dialect: str, kind: str) -> frozenset[str]:
-    """Names of FIELDS that this server does not write in such records."""
+    """Return names of FIELDS that this server does not write in records of this kind."""
     return frozenset(UNKNOWN_TO[dialect]) | (LATE if kind in NOT_LATE else frozenset())
 
 
 def find_field_start(token: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
-    """Name and place of the field that a token may begin; place None: a name not known here."""
+    """Return name and rank of the field that a token may begin; rank None: an unknown name."""
     name, equals, _ = token.partition("=")
     return find_rank(name, dialect, kind) if equals else None
 
 
 @functools.lru_cache(maxsize=4096)
 def find_rank(name: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
-    """As find_field_start(), for a name alone."""
+    """Do as `find_field_start` with a name alone."""
     match = NAME.fullmatch(name)
     if match is None:
         return None
@@ -99,7 +100,7 @@ def find_rank(name: str, dialect: str, kind: str) -> tuple[str, int | None] | No
 
 @functools.lru_cache(maxsize=4096)
 def is_text(name: str) -> bool:
-    """Whether a user chose the value, so that anything may stand in it."""
+    """Whether a user chose the value, so that it may be any text."""
     group, point, last = name.rpartition(".")
     if not point:
         return FIELDS.get(name, TEXT) is TEXT
@@ -107,7 +108,7 @@ def is_text(name: str) -> bool:
 
 
 def is_quoted(name: str, value: str) -> bool:
-    """Whether OpenPBS put the quotes around it."""
+    """Whether OpenPBS put the quotes around the value."""
     if len(value) < 2 or value[0] != value[-1]:
         return False
     if value[0] == "'":  # a JSON object of a hook
@@ -116,7 +117,7 @@ def is_quoted(name: str, value: str) -> bool:
 
 
 def is_object(name: str, value: str) -> bool:
-    """A hook's JSON object, which OpenPBS sometimes writes without any quotes around it."""
+    """Whether the value is a hook's JSON object, which OpenPBS sometimes writes without quotes."""
     return name.startswith("resources_used.") and value[:1] == "{" and value[-1:] == "}"
 
 
@@ -133,12 +134,12 @@ def has_valid_value(field: Field, dialect: str) -> bool:
 
 
 def next_rank(start: tuple[str, int | None], before: Sequence[Field], dialect: str) -> int | None:
-    """The place of a field behind these; None: it cannot stand there."""
+    """Return the rank of a field after the fields `before`; None: it cannot follow them."""
     name, rank = start
     if not before:
         return rank
     last = before[-1]
-    if rank is None:  # of a later version: it begins nothing inside of a user's text
+    if rank is None:  # a later version's field: never one inside a user's text
         return None if dialect == TORQUE and is_text(last.name) else last.rank
     if last.rank < rank:
         return rank
@@ -147,7 +148,7 @@ def next_rank(start: tuple[str, int | None], before: Sequence[Field], dialect: s
 
 
 class Reader:
-    """All readings of one text, that with the shortest values first."""
+    """Finds all readings of a text, those with the shortest values first."""
 
     def __init__(self, text: str, dialect: str, kind: str) -> None:
         self.tokens = text.split(" ")
@@ -157,7 +158,7 @@ class Reader:
         self.steps = 0
 
     def find_readings(self, place: int, before: Sequence[Field]) -> Iterator[Sequence[Field]]:
-        """Of the tokens from `place` on, behind these fields."""
+        """Yield readings of the tokens from index `place` on, which follow the fields `before`."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise UnreadableError(TOO_MANY)
@@ -179,20 +180,26 @@ class Reader:
                 return
 
     def can_have_blanks(self, place: int) -> bool:
-        """Whether the value that begins there may have blanks: OpenPBS puts quotes around it then."""
+        """Whether the value at this token may have blanks.
+
+        OpenPBS puts quotes around such values.
+        """
         value = self.tokens[place].partition("=")[2]
         return self.dialect == TORQUE or value.startswith(('"', "'", "{"))
 
 
 def remove_quotes(reading: Sequence[Field], dialect: str) -> dict[str, str]:
-    """Names and values, as they were before the server quoted them."""
+    """Return names and values without the server's quotes."""
     if dialect == TORQUE:
         return {field.name: field.value for field in reading}
     return {f.name: f.value[1:-1] if is_quoted(f.name, f.value) else f.value for f in reading}
 
 
 def split(text: str, kind: str, dialect: str) -> Split:
-    """The fields of a job's record whose values need a closer look; UnreadableError: why not."""
+    """Split a job's record whose values contain more than plain words.
+
+    Raises UnreadableError when no reading or no unique one exists.
+    """
     reader = Reader(text, dialect, kind)
     needed = NEEDED_BY_KIND.get(kind, NEEDED)
     found: list[dict[str, str]] = []
@@ -204,7 +211,7 @@ def split(text: str, kind: str, dialect: str) -> Split:
             raise UnreadableError(TOO_MANY)
     if not found:
         raise UnreadableError(describe_unreadable(reader.names, needed))
-    # What a server always writes is a field wherever it can be one.
+    # A mandatory field is recognized wherever it can be one.
     sure = SURE - list_foreign_names(dialect, kind)
     most = max(len(sure & fields.keys()) for fields in found)
     best = [fields for fields in found if len(sure & fields.keys()) == most]
@@ -222,13 +229,13 @@ def split(text: str, kind: str, dialect: str) -> Split:
 
 
 def count_unknown_names(fields: Mapping[str, str], dialect: str, kind: str) -> int:
-    """How many of the fields this server is not known to write."""
+    """Return the number of fields that this server is not known to write."""
     starts = (find_field_start(f"{name}=", dialect, kind) for name in fields)
     return sum(start is None or start[1] is None for start in starts)
 
 
 def describe_unreadable(names: frozenset[str], needed: frozenset[str]) -> str:
-    """What is wrong with a line without any reading, as far as it can be told."""
+    """Describe what is wrong with a line that has no reading."""
     lacking = sorted(needed - names)
     if lacking:
         return f"it lacks {', '.join(lacking)}: cut short?"
@@ -237,9 +244,10 @@ def describe_unreadable(names: frozenset[str], needed: frozenset[str]) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def find_plain_doubts(names: tuple[str, ...], kind: str, dialect: str) -> frozenset[str] | None:
-    """What is in doubt although every word is a field: Torque's text may have held the next ones.
+    """Return the doubts in a record whose words all are fields: a text of Torque may contain
+    fields.
 
-    None: these are not the names of a record in its order, so that split() must look closer.
+    None: the names are not those of a complete record in order, so that `split` must be used.
     """
     before: list[Field] = []
     for name in names:

@@ -1,4 +1,4 @@
-"""What happened to one job: its starts, from the lines of its accounting in their order."""
+"""Builds the history of one job: its starts, from the lines of its accounting in order."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Fields = dict[str, str]
 
 @dataclass(slots=True)
 class Start:
-    """One start of the job's script; `fields` of its latest record."""
+    """One start of the job's script; `fields` are those of its latest record."""
 
     fields: Fields
-    tries: int = 1  # starts that came to nothing (a prologue that failed, a hook that refused)
+    tries: int = 1  # starts that failed (by the prologue or a hook), and this one
     ended: bool = False
     requeued: bool = False
     end_unix_s: float | None = None
@@ -27,13 +27,13 @@ class Start:
 
     @property
     def start_unix_s(self) -> float | None:
-        """As the server has it."""
+        """Return the start in seconds since 1970, as the server recorded it."""
         return parse_epoch(self.fields.get("start"))
 
 
 @dataclass(slots=True)
 class History:
-    """All that the lines say."""
+    """Everything the lines contain about a job."""
 
     job_id: str
     dialect: str = OPENPBS
@@ -48,7 +48,7 @@ class History:
     source: str = SERVER_LOG
 
     def add(self, line: Line, unix_s: float | None) -> None:
-        """The next line; `unix_s`: when it was written."""
+        """Add the next line, which was written at `unix_s`."""
         fields = {name: value for name, value in line.fields.items() if name}
         step = {"Q": self.queue, "S": self.begin, "E": self.end, "R": self.requeue}.get(line.kind)
         if step is not None:
@@ -66,24 +66,27 @@ class History:
 
     @property
     def is_over(self) -> bool:
-        """Whoever deletes it now takes it out of the server's memory only."""
+        """Whether the last start has ended.
+
+        A later deletion only removes it from the server's memory.
+        """
         return bool(self.starts) and self.open_start is None and not self.waits_again
 
     @property
     def open_start(self) -> Start | None:
-        """The start that has not ended."""
+        """Return the start that has not ended, or None."""
         last = self.starts[-1] if self.starts else None
         return None if last is None or last.ended else last
 
     def queue(self, fields: Fields, unix_s: float | None) -> None:
-        """Q; a job that is routed or moved comes by several queues."""
+        """Add a record Q. A job that is routed or moved passes several queues."""
         self.queued |= fields
         submitted = parse_epoch(fields.get("ctime")) or unix_s
         if self.submit_unix_s is None:
             self.submit_unix_s = submitted
 
     def begin(self, fields: Fields, unix_s: float | None) -> None:
-        """S; directly behind another one it is a new try, for no script has begun."""
+        """Add a record S. Directly after another S it is a new try, since no script has started."""
         fields.setdefault("start", "" if unix_s is None else f"{unix_s:.0f}")
         self.waits_again = False
         last = self.starts[-1] if self.starts else None
@@ -93,15 +96,15 @@ class History:
             last.end_unix_s = None
         else:
             self.starts.append(Start(fields))
-        # A deletion of before has not ended it.
+        # An earlier deletion did not end this start.
         self.deleted_by = self.deleted_unix_s = None
 
     def is_failed_start(self, start: Start) -> bool:
-        """Whether it was sent back before its script began."""
+        """Whether the start was sent back before its script started."""
         return start.requeued and start.status in NOT_BEGUN[self.dialect]
 
     def end(self, fields: Fields, unix_s: float | None) -> None:
-        """E; without an S before it (in a log that is gone) it tells of a start all the same."""
+        """Add a record E. If its S is missing (in a lost log), it implies a start."""
         last = self.starts[-1] if self.starts else None
         same = last is not None and last.fields.get("start") == fields.get("start")
         if last is None or not (same or not last.ended):
@@ -114,7 +117,7 @@ class History:
         self.waits_again = False
 
     def requeue(self, fields: Fields, unix_s: float | None) -> None:
-        """R: back to the queue; of a job that had ended, too."""
+        """Add a record R: the job returns to the queue, even if it had ended."""
         self.waits_again = True
         start = self.open_start
         if start is not None:
@@ -127,7 +130,7 @@ class History:
 def read_history(
     job_id: str, lines: Iterable[tuple[Line | Unreadable, float | None]], dialect: str | None
 ) -> History:
-    """From a job's lines with their times."""
+    """Return a job's history from its lines with their times."""
     lines = list(lines)
     history = History(job_id, dialect or detect_dialect(lines))
     for line, unix_s in lines:
@@ -140,6 +143,6 @@ def read_history(
 
 
 def detect_dialect(lines: Iterable[tuple[Line | Unreadable, float | None]]) -> str:
-    """By what only Torque writes."""
+    """Return the dialect, by fields that only Torque writes."""
     names = {name for line, _ in lines if isinstance(line, Line) for name in line.fields}
     return TORQUE if names & {"owner", "start_count", "total_execution_slots"} else OPENPBS

@@ -1,6 +1,6 @@
-"""What our hook in OpenPBS writes into a job's accounting: the totals of each node.
+"""Totals of each node that Steelyard's hook in OpenPBS writes into a job's accounting.
 
-`resources_used.steelyard_used` is one JSON object, keyed by host; its values have the words of
+`resources_used.steelyard_used` is one JSON object, keyed by host. Its values have the keys of
 AdminComment (docs/formats.md part 5).
 """
 
@@ -18,19 +18,19 @@ SHARED = "of the whole node, and not said that the job was alone"
 
 @dataclass(frozen=True, slots=True)
 class HookTotals:
-    """By node as it was written, and as one comment over all nodes."""
+    """The values by node as written, and combined into one comment over all nodes."""
 
     by_node: dict[str, dict[str, Any]]
     comment: dict[str, Any]
 
     def has_all_nodes(self, name: str) -> bool:
-        """Whether every node of the job has told it."""
+        """Whether every node of the job has a value."""
         told = [values.get(name) for values in self.by_node.values()]
         return len(told) >= self.comment["nodes"] and all(isinstance(n, int | float) for n in told)
 
 
 def parse(text: str | None) -> dict[str, dict[str, Any]] | None:
-    """The object by host; None: it is none. qstat and the accounting put quotes around it."""
+    """Return the object by host, without the quotes of qstat and the accounting; None: no object."""
     for quote in ('"', "'"):
         if text and len(text) > 1 and text[0] == text[-1] == quote:
             text = text[1:-1]
@@ -44,7 +44,7 @@ def parse(text: str | None) -> dict[str, dict[str, Any]] | None:
 
 
 def build_comment(text: str | None, nodes: int) -> HookTotals | None:
-    """None where no hook of ours has written."""
+    """Return the totals of all nodes; None: Steelyard's hook has written nothing."""
     by_node = parse(text)
     if not by_node:
         return None
@@ -68,7 +68,7 @@ def build_comment(text: str | None, nodes: int) -> HookTotals | None:
 
 
 def sum_over_nodes(by_node: Mapping[str, Mapping[str, Any]], total: Total) -> float | None:
-    """The sum, or the largest; None as soon as one node has none. A node without a step adds none."""
+    """Return the sum or the largest value; None: a node has no value. Idle nodes may have none."""
     counted = [v for v in by_node.values() if total.is_of_node or not v.get("nodes_idle")]
     found = [values.get(total.name) for values in counted]
     numbers = [one for one in found if isinstance(one, int | float)]
@@ -78,7 +78,7 @@ def sum_over_nodes(by_node: Mapping[str, Mapping[str, Any]], total: Total) -> fl
 
 
 def find_missing_reason(by_node: Mapping[str, Mapping[str, Any]], name: str) -> str:
-    """The reason of the first node that has none."""
+    """Return the reason of the first node without a value."""
     for node, values in by_node.items():
         told = values.get("missing")
         if values.get(name) is None:
@@ -88,7 +88,7 @@ def find_missing_reason(by_node: Mapping[str, Mapping[str, Any]], name: str) -> 
 
 
 def has_exclusive_nodes(by_node: Mapping[str, Mapping[str, Any]]) -> bool | None:
-    """Whether the job had every node for itself; None: not said of one."""
+    """Whether the job had every node exclusively; None: unknown for one."""
     said = [values.get("exclusive") for values in by_node.values()]
     if False in said:
         return False

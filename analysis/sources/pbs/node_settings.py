@@ -1,7 +1,7 @@
-"""Steelyard's settings on a host of Torque or OpenPBS: where its nodes leave records.
+"""Steelyard's settings on a host of Torque or OpenPBS: the folder of records.
 
-The node program reads pbs.conf (plugins/node/job/config.c) and the hook of OpenPBS gives it what
-openpbs.json says; the readers look into the same files, so that a site names its folder once.
+The node program reads pbs.conf (plugins/node/job/config.c), and the hook of OpenPBS passes it the
+settings of openpbs.json. The readers use the same files, so that a site sets its folder once.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ HOOK_FILE = "/etc/steelyard/openpbs.json"
 
 
 def read_record_dir() -> Path | None:
-    """The configured folder of records; None where this host has no setting of it.
+    """Return the configured folder of records; None: this host has no such setting.
 
-    What the hook's configuration says wins over the node's own file.
+    The hook's configuration has precedence over the node's file.
     """
     hook = read_hook_file(Path(HOOK_FILE))
     node_file = hook.get("config")
@@ -28,7 +28,7 @@ def read_record_dir() -> Path | None:
 
 
 def read_node_file(path: Path) -> dict[str, str]:
-    """KEY=VALUE lines, blanks around both; the last line of a key counts."""
+    """Read KEY=VALUE lines with optional blanks; the last line of a key counts."""
     try:
         lines = path.read_text("utf-8", "replace").split("\n")
     except OSError:
@@ -38,8 +38,7 @@ def read_node_file(path: Path) -> dict[str, str]:
 
 
 def read_hook_file(path: Path) -> dict[str, Any]:
-    """The hook's configuration, or what the server has made of it for a mom; empty where it cannot
-    be read."""
+    """Return the hook's configuration, also as the server copied it to a mom; {} if unreadable."""
     try:
         said = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""The commands of Torque and OpenPBS, asked as an ordinary user."""
+"""Runs the commands of Torque and OpenPBS as an ordinary user."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.analysis.sources.pbs.states import OPENPBS, TORQUE
 
 HEAD_BYTES = 1 << 16
-# One id of many that is not known makes qstat end with an error, although it tells the others.
+# One unknown id makes qstat exit with an error, although it reports the other jobs.
 UNKNOWN = re.compile(
     r"Unknown Job Id|Job has finished|Unknown queue|illegally formed job", re.IGNORECASE
 )
 TORQUE_HOME = Path("/var/spool/torque")
-CHUNK = 100  # ids to a call: its arguments must fit
-MOST_OF_TORQUE = 10  # its qstat keeps a connection for each id that is not known, and runs out
+CHUNK = 100  # ids per call: its arguments must fit
+MOST_OF_TORQUE = 10  # its qstat keeps a connection open for each unknown id, and runs out
 
 
 def is_installed() -> bool:
-    """By qstat and pbsnodes: Grid Engine has no pbsnodes, and that of slurm-wlm-torque is a script."""
+    """Whether qstat and pbsnodes are those of a PBS.
+
+    Grid Engine has no pbsnodes, and the qstat of slurm-wlm-torque is a script.
+    """
     program = shutil.which("qstat")
     return (
         program is not None
@@ -36,7 +39,7 @@ def is_installed() -> bool:
 
 
 def is_slurm_imitation(program: str) -> bool:
-    """Whether it is Slurm's own imitation: a script that speaks of Slurm."""
+    """Whether the program is Slurm's imitation: a script that mentions Slurm."""
     try:
         with Path(program).open("rb") as file:
             head = file.read(HEAD_BYTES)
@@ -46,20 +49,20 @@ def is_slurm_imitation(program: str) -> bool:
 
 
 def detect_dialect() -> str | None:
-    """`torque` or `openpbs` (PBS Pro too), as qstat says; None: no PBS on the PATH."""
+    """Return `torque` or `openpbs` (also PBS Pro) as qstat reports it; None: no PBS on the PATH."""
     program = shutil.which("qstat")
     return read_dialect_and_version(program)[0] if program is not None and is_installed() else None
 
 
 def read_version() -> str | None:
-    """`6.1.3`, `23.06.06`; None: not known."""
+    """Return the version, such as `6.1.3` or `23.06.06`; None: unknown."""
     program = shutil.which("qstat")
     return read_dialect_and_version(program)[1] if program is not None and is_installed() else None
 
 
 @functools.cache
 def read_dialect_and_version(program: str) -> tuple[str | None, str | None]:
-    """Dialect and version that a qstat tells of itself."""
+    """Return dialect and version that a qstat reports."""
     try:
         words = run([program, "--version"], 10.0).text
     except MissingError:
@@ -72,7 +75,7 @@ def read_dialect_and_version(program: str) -> tuple[str | None, str | None]:
 
 
 class Answer:
-    """What a program said: standard output, errors behind it, and its exit code."""
+    """Output of a program: standard output, errors, both together, and its exit code."""
 
     def __init__(self, done: subprocess.CompletedProcess[bytes]) -> None:
         self.out = done.stdout.decode("utf-8", "replace")
@@ -82,7 +85,7 @@ class Answer:
 
 
 def run(arguments: Sequence[str], time_out_s: float) -> Answer:
-    """MissingError when it cannot be run or does not end in time."""
+    """Run a program; raise MissingError when it cannot be run or does not end in time."""
     name = Path(arguments[0]).name
     try:
         done = subprocess.run(
@@ -103,9 +106,9 @@ def run(arguments: Sequence[str], time_out_s: float) -> Answer:
 def query_jobs(
     job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
 ) -> dict[str, qstat.Job]:
-    """Attributes of the jobs that the server still knows, of arrays their jobs too.
+    """Return the attributes of the jobs that the server still has; for arrays also of their tasks.
 
-    Times are seconds since 1970 in Torque's, and text in UTC in OpenPBS' answer.
+    Torque reports times in seconds since 1970, OpenPBS as text in UTC.
     """
     asked = list(dict.fromkeys(replace_tasks_by_arrays(job_ids)))
     if detect_dialect() == TORQUE and len(asked) > MOST_OF_TORQUE:
@@ -120,16 +123,16 @@ def query_jobs(
 def query_jobs_once(
     job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
 ) -> dict[str, qstat.Job]:
-    """As query_jobs(), in one call of qstat; without ids, all jobs of the server."""
+    """Do as `query_jobs` in one call of qstat; without ids, return all jobs of the server."""
     is_torque = detect_dialect() == TORQUE
-    # What Torque has of XML, OpenPBS has of history: -x.
+    # -x requests XML from Torque, and ended jobs from OpenPBS.
     flags = ["-x", "-t"] if is_torque else ["-x", "-f", "-t"]
     parse = qstat.parse_xml if is_torque else qstat.parse_text
     return parse(run_qstat([program, *flags, *job_ids], time_out_s))
 
 
 def find_torque_home() -> Path:
-    """Where Torque keeps its files on this machine, as it was built; nodes do without commands."""
+    """Return Torque's folder on this machine, as compiled in; nodes may lack the commands."""
     try:
         words = run(["qsub", "--about"], 10.0).text
     except MissingError:
@@ -139,8 +142,10 @@ def find_torque_home() -> Path:
 
 
 def has_mom(home: Path) -> bool:
-    """Whether a pbs_mom runs on this machine, by its lock file; packages of a server or of the users'
-    commands bring an empty mom_priv."""
+    """Whether a pbs_mom runs on this machine, by its lock file.
+
+    An empty mom_priv proves nothing: packages of the server and of the user commands install it.
+    """
     try:
         return (home / "mom_priv/mom.lock").exists()
     except OSError:
@@ -148,21 +153,21 @@ def has_mom(home: Path) -> bool:
 
 
 def replace_tasks_by_arrays(job_ids: Sequence[str]) -> Iterator[str]:
-    """For each task of an array the array: one question for all of them."""
+    """Yield each id, for an array task its array: one query returns all tasks."""
     for text in job_ids:
         job = split_job_id(text)
         yield (job.format_array_id() if job is not None else None) or text
 
 
 def is_requested(job_id: str, requested: set[str]) -> bool:
-    """It, its array, or either without the server's name."""
+    """Whether the job or its array was requested, with or without the server's name."""
     job = split_job_id(job_id)
     names = {job_id, job.format_array_id() or job_id} if job is not None else {job_id}
     return bool(names & requested or {name.partition(".")[0] for name in names} & requested)
 
 
 def run_qstat(arguments: Sequence[str], time_out_s: float) -> str:
-    """What qstat says of the jobs that it knows; MissingError when it is not about jobs."""
+    """Return qstat's answer about the jobs that it knows; raise MissingError for other errors."""
     answer = run(arguments, time_out_s)
     lines = [line for line in answer.errors.split("\n") if line.strip()]
     if answer.code and not (lines and all(map(UNKNOWN.search, lines))):
@@ -171,28 +176,32 @@ def run_qstat(arguments: Sequence[str], time_out_s: float) -> str:
     return answer.out
 
 
-# The programs of PBS take defaults from variables of their own (PBS_DPREFIX, PBS_QSTAT_NO_COMPLETE,
-# PBSDEBUG, …): a user's would change what we ask, and what the answer means. A PBS job around us
-# leaves some, too.
+# PBS commands take defaults from environment variables (PBS_DPREFIX, PBS_QSTAT_NO_COMPLETE,
+# PBSDEBUG, …). A user's settings would change the request and the meaning of the answer. A
+# surrounding PBS job sets some, too.
 OF_PBS = ("PBS", "QSTATRCHOME", "TORQUE_")
-# Which server, and how it is reached; PBS_DEFAULT is Torque's and an old name of OpenPBS'.
+# Variables that select the server and the way to reach it. PBS_DEFAULT is Torque's, and an old name
+# of OpenPBS'.
 WAY = ("PBS_DEFAULT", "PBS_SERVER", "PBS_PRIMARY", "PBS_SECONDARY", "PBS_CONF_FILE", "PBS_EXEC",
        "PBS_HOME", "PBS_BATCH_SERVICE_PORT", "PBS_BATCH_SERVICE_PORT_DIS", "PBS_LEAF_NAME",
        "PBS_AUTH_METHOD", "PBS_ENCRYPT_METHOD", "PBS_SUPPORTED_AUTH_METHODS")  # fmt: skip
 
 
 def remove_pbs_variables() -> dict[str, str]:
-    """Our environment without what another job or server of PBS left in it."""
+    """Return this environment without the variables of another PBS job or server."""
     return {name: value for name, value in os.environ.items() if not name.startswith(OF_PBS)}
 
 
 def server_variables() -> dict[str, str]:
-    """What leads to the server that our environment points to."""
+    """Return the variables that select the server."""
     return {name: os.environ[name] for name in WAY if name in os.environ}
 
 
 def build_environment() -> dict[str, str]:
-    """For a program that only asks, or deletes: times in UTC, nothing from a ~/.qstatrc."""
+    """Return the environment for a command that only queries or deletes.
+
+    Times are in UTC, and no ~/.qstatrc is read.
+    """
     return {
         **remove_pbs_variables(),
         **server_variables(),

@@ -1,6 +1,6 @@
-"""What `qstat -f` says, as text (both dialects) and as XML (Torque).
+"""Parses `qstat -f` as text (both dialects) and as XML (Torque).
 
-Its JSON (OpenPBS) is invalid for every job as soon as one is named `nan`, and is not read.
+The JSON of OpenPBS is not used: it is invalid for all jobs as soon as one is named `nan`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ Job = dict[str, str]
 
 HEAD = "Job Id: "
 ATTRIBUTE = re.compile(r"    ([A-Za-z][\w.-]*) = (.*)", re.ASCII | re.DOTALL)
-VARIABLES = "Variable_List"  # the user's own: its values may have lines like qstat's
-# What XML 1.0 forbids; a job's name may have it, and all jobs stand in one document.
+VARIABLES = "Variable_List"  # set by the user: its values may have lines like qstat's
+# Characters that XML 1.0 forbids. A job's name may have them, and all jobs are in one document.
 FORBIDDEN = re.compile(
     r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]|&#(?:x0*1?[0-9a-f]|0*[12]?\d|0*3[01]);",
     re.IGNORECASE,
@@ -24,11 +24,11 @@ FORBIDDEN = re.compile(
 
 
 def parse_text(text: str) -> dict[str, Job]:
-    """Attributes of each job, by its id: `{"1.srv": {"Resource_List.walltime": "00:02:00"}}`.
+    """Return attributes of each job by its id: `{"1.srv": {"Resource_List.walltime": "00:02:00"}}`.
 
-    A long value goes on in lines that begin with a tab; a line break in a value (of a variable) is
-    one that is neither that nor an attribute. Of what is told twice the first counts; where the first
-    stands behind Variable_List, and may be a line of a variable, the last.
+    A long value continues in lines that begin with a tab. Any other line that is no attribute
+    follows a line break in a value (of a variable). If an attribute occurs twice, the first counts.
+    After Variable_List the last counts, since the first may be a line of a variable.
     """
     jobs: dict[str, Job] = {}
     job: Job = {}
@@ -53,13 +53,16 @@ def parse_text(text: str) -> dict[str, Job]:
 
 
 def parse_xml(text: str) -> dict[str, Job]:
-    """The same of Torque's `qstat -x`, a document a job; times are seconds since 1970 there."""
+    """Do the same for Torque's `qstat -x`, which is one document per job.
+
+    Times are in Unix seconds.
+    """
     jobs: dict[str, Job] = {}
     for document in re.split(r"<\?xml[^>]*\?>", text):
         if not document.strip():
             continue
         try:
-            # qstat's own; the parser fetches nothing.
+            # the document is qstat's own; the parser loads nothing else
             root = ElementTree.fromstring(FORBIDDEN.sub("\ufffd", document))
         except ElementTree.ParseError as error:
             raise MissingError(f"qstat -x is not XML: {error}") from None
@@ -70,7 +73,7 @@ def parse_xml(text: str) -> dict[str, Job]:
 
 
 def read_attributes(element: ElementTree.Element, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Names as in the text: those inside of another with a point."""
+    """Yield names and values as in the text form: nested names are joined by a period."""
     for child in element:
         if len(child):
             yield from read_attributes(child, f"{prefix}{child.tag}.")

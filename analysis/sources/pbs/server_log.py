@@ -1,4 +1,6 @@
-"""The server's accounting logs: a file a day, `YYYYMMDD`, in PBS_HOME/server_priv/accounting."""
+"""Reads the server's accounting logs: a file per day, `YYYYMMDD`, in
+PBS_HOME/server_priv/accounting.
+"""
 
 from __future__ import annotations
 
@@ -37,15 +39,15 @@ UNREAD = (".zst", ".lz4", ".lz", ".Z", ".zip")
 
 Told = list[tuple[Line | Unreadable, float | None]]
 
-# Which field of a record tells, in seconds since 1970, about when it was written.
+# The field of a record that states, in seconds since 1970, about when it was written.
 WRITTEN = re.compile(r"^.{20}(?:S;.* start|E;.* end)=(\d{9,11})\b", re.ASCII | re.DOTALL)
 MARGIN_S = 2 * 86400
-QUARTER_S = 900  # zones are quarters of an hour apart
-TURNED_S = 600  # stamps that go back by more than this: summer time has ended
+QUARTER_S = 900  # zones differ by quarters of an hour
+TURNED_S = 600  # a stamp that is earlier by more than this shows the end of summer time
 
 
 def find_log_folder() -> Path | None:
-    """Where this machine's server keeps them, if an ordinary user may look there."""
+    """Return the folder of this machine's server logs, if this user may read it."""
     named = os.environ.get(VARIABLE)
     homes = [os.environ.get("PBS_HOME"), read_configured_home(), *HOMES]
     places = [Path(named)] if named else [Path(home) / BELOW_HOME for home in homes if home]
@@ -53,7 +55,7 @@ def find_log_folder() -> Path | None:
 
 
 def is_readable(place: Path) -> bool:
-    """A folder whose names can be listed."""
+    """Whether the path is a folder whose names can be listed."""
     try:
         return place.is_dir() and os.access(place, os.R_OK | os.X_OK)
     except OSError:
@@ -61,7 +63,7 @@ def is_readable(place: Path) -> bool:
 
 
 def read_configured_home() -> str | None:
-    """PBS_HOME of OpenPBS' configuration."""
+    """Return PBS_HOME of OpenPBS' configuration, or None."""
     path = Path(os.environ.get("PBS_CONF_FILE") or CONFIGURATION)
     try:
         text = path.read_text("utf-8", "replace")
@@ -72,7 +74,7 @@ def read_configured_home() -> str | None:
 
 
 def parse_local_s(stamp: str) -> float | None:
-    """`11/21/2026 05:46:50` as if it were UTC."""
+    """Convert `11/21/2026 05:46:50` to seconds since 1970 as if it were UTC."""
     try:
         return float(calendar.timegm(time.strptime(stamp, "%m/%d/%Y %H:%M:%S")))
     except (ValueError, OverflowError):
@@ -81,15 +83,15 @@ def parse_local_s(stamp: str) -> float | None:
 
 @dataclass(slots=True)
 class Clock:
-    """The server's local time, as its own records tell it: they have both times."""
+    """The server's local time, derived from records that have local and Unix time."""
 
-    reference: str = ""  # the last record that has
+    reference: str = ""  # the last such record
     offset_s: float | None = None
     last_stamp: str = ""
-    turned: int = 0  # how often stamps went back since
+    turned: int = 0  # how often stamps went back since then
 
     def update(self, record: str) -> None:
-        """The next record of the log; cheap, since every one comes by here."""
+        """Add the next record of the log. This is cheap, since it is called for every record."""
         stamp = record[:19]
         if stamp < self.last_stamp and stamp[:10] == self.last_stamp[:10]:
             self.turned += is_set_back(self.last_stamp, stamp)
@@ -98,7 +100,7 @@ class Clock:
             self.reference, self.turned, self.offset_s = record, 0, None
 
     def unix_s(self, stamp: str) -> float | None:
-        """Seconds since 1970 of a stamp of the record seen last."""
+        """Return the Unix time of a stamp of the last record."""
         local = parse_local_s(stamp)
         if local is None:
             return None
@@ -106,18 +108,18 @@ class Clock:
             self.offset_s = read_utc_offset(self.reference)
         if self.offset_s is not None:
             return local - self.offset_s + 3600 * self.turned
-        # No record has told: then as in the zone of this machine, in a repeated hour first summer's.
+        # Without such a record, use this machine's zone; a repeated hour is summer time first.
         return time.mktime((*time.gmtime(local)[:8], 0 if self.turned else -1))
 
 
 def is_set_back(before: str, stamp: str) -> bool:
-    """By more than servers write out of order."""
+    """Whether the stamp is earlier by more than servers write out of order."""
     a, b = parse_local_s(before), parse_local_s(stamp)
     return a is not None and b is not None and a - b > TURNED_S
 
 
 def read_utc_offset(record: str) -> float | None:
-    """How far local time was ahead of UTC, from a record that has both."""
+    """Return how far local time was ahead of UTC in seconds, from a record that has both."""
     match = WRITTEN.match(record)
     local = parse_local_s(record[:19])
     if match is None or local is None:
@@ -128,7 +130,7 @@ def read_utc_offset(record: str) -> float | None:
 
 @dataclass(slots=True)
 class Scan:
-    """What the logs say of some jobs."""
+    """The lines of the logs about some jobs."""
 
     wanted: dict[str, list[JobId]]  # by number
     found: dict[str, Told] = field(default_factory=dict)
@@ -136,7 +138,7 @@ class Scan:
     dialect: str | None = None
 
     def read_file(self, path: Path) -> None:
-        """One day; later days come first."""
+        """Read the log of one day. Later days must be read first."""
         told: dict[str, Told] = defaultdict(list)
         clock, reader = Clock(), LineReader(self.dialect)
         with open_log(path) as file:
@@ -154,7 +156,7 @@ class Scan:
             self.found[job_id] = lines + self.found.get(job_id, [])
 
     def is_requested(self, text: str) -> bool:
-        """Whether the record is of a job that was asked for."""
+        """Whether the record is of a requested job."""
         asked = self.wanted.get(text.partition(".")[0].partition("[")[0])
         if asked is None:
             return False
@@ -162,7 +164,10 @@ class Scan:
         return job is not None and any(one.matches(job) for one in asked)
 
     def is_complete(self) -> bool:
-        """Whether every job's first line has been seen: earlier days know another of that id."""
+        """Whether every job's first line has been read.
+
+        Earlier days may have other jobs with the id.
+        """
         begun = {
             number.partition(".")[0].partition("[")[0]
             for number, told in self.found.items()
@@ -173,7 +178,7 @@ class Scan:
 
 @contextlib.contextmanager
 def open_log(path: Path) -> Iterator[IO[str]]:
-    """A day's file as text, unpacked where logrotate has packed it; OSError when it cannot be read."""
+    """Open a day's file as text, and decompress it; raise OSError when it cannot be read."""
     if path.suffix in UNREAD:
         why = f"it is packed by a program whose files are not read ({path.suffix}): unpack it"
         raise OSError(errno.ENOTSUP, why, str(path))
@@ -186,7 +191,7 @@ def open_log(path: Path) -> Iterator[IO[str]]:
 
 
 def list_log_files(place: Path) -> list[Path]:
-    """Its files, the latest first."""
+    """Return the files of the folder, the latest first."""
     try:
         with os.scandir(place) as entries:
             return sorted((Path(e.path) for e in entries if NAME.fullmatch(e.name)), reverse=True)
@@ -195,14 +200,15 @@ def list_log_files(place: Path) -> list[Path]:
 
 
 def find_first_day(since_unix_s: float) -> str:
-    """The name of the oldest day that may have something since then, whatever the zone and clock."""
+    """Return the name of the oldest day that may have records since then, in any time zone."""
     return time.strftime("%Y%m%d", time.gmtime(max(0.0, since_unix_s - MARGIN_S)))
 
 
 def scan_logs(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) -> Scan:
-    """The lines of these jobs, none of which is older; OSError when a file cannot be read.
+    """Return the lines of these jobs, whose oldest record may be at `since_unix_s`.
 
-    Without that time one job whose first line is missing has every day read since the site began.
+    Raises OSError when a file cannot be read. Without that time, a job whose first line is missing
+    has all days read.
     """
     first = find_first_day(since_unix_s)
     wanted: dict[str, list[JobId]] = defaultdict(list)
@@ -219,7 +225,10 @@ def scan_logs(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) 
 
 
 def list_user_jobs(place: Path, user: str, since_unix_s: float) -> Iterator[str]:
-    """Jobs that the logs speak of since the day before; OSError when a file cannot be read."""
+    """Yield ids of the user's jobs in the logs since that time, with a margin of days.
+
+    Raises OSError when a file cannot be read.
+    """
     first = find_first_day(since_unix_s)
     for path in list_log_files(place):
         if path.name[:8] < first:
@@ -232,7 +241,7 @@ def list_user_jobs(place: Path, user: str, since_unix_s: float) -> Iterator[str]
 
 
 def build_histories(found: Scan, only: Collection[str] = ()) -> Iterator[History]:
-    """Of each job that was found."""
+    """Yield the history of each job that was found."""
     for job_id, told in found.found.items():
         if not only or job_id in only:
             yield read_history(job_id, told, found.dialect)

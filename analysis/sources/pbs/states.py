@@ -1,4 +1,4 @@
-"""What became of a job, from the exit status that the server wrote: docs/formats.md part 8."""
+"""Decides the outcome of a job from the exit status that the server wrote (docs/formats.md part 8)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 TORQUE, OPENPBS = "torque", "openpbs"
 
-# `job_state` of qstat; what is over (C, F, X) is told by its exit status.
+# `job_state` of qstat. The outcome of an ended job (C, F, X) comes from its exit status.
 WAITING = {
     "Q": None,
     "H": "held",
@@ -24,7 +24,7 @@ RUNNING = {
 OVER = ("C", "F", "X")
 
 PROLOGUE = "the prologue failed: the job's script did not begin"
-# Of what pbs_mom itself writes, what differs from "could not be started".
+# Exit statuses that pbs_mom sets, except those that mean "could not be started".
 OF_BOTH = {
     -2: ("failed", PROLOGUE),
     -6: ("node_fail", "the node's pbs_mom was restarted without its jobs"),
@@ -50,8 +50,8 @@ MEANINGS = {
         -29: ("timeout", "its time limit was passed"),
     },
 }
-# By a signal of the server's: 256 + number. 271: SIGTERM, 265: SIGKILL.
-# Of a start that came to nothing: the job's script never began.
+# Above this the exit status is 256 + the number of a signal that the server sent: 271 for SIGTERM,
+# 265 for SIGKILL. NOT_BEGUN: exit statuses of starts whose script never started.
 NOT_BEGUN = {TORQUE: frozenset((-1, -2, -3, -13, -14)), OPENPBS: frozenset((-1, -2, -3, -14, -16, -17, -19, -22))}  # fmt: skip
 KILLED = 256
 MOST_SIGNAL = 64
@@ -59,7 +59,7 @@ MOST_SIGNAL = 64
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """State and reason of a job that is over, and its exit code (128 + signal when killed)."""
+    """State and reason of an ended job, and its exit code (128 + signal when it was killed)."""
 
     state: str
     reason: str | None
@@ -69,7 +69,10 @@ class Outcome:
 def decide_outcome(
     dialect: str, status: int | None, deleted_by: str | None = None, out_of_time: bool = False
 ) -> Outcome:
-    """From `Exit_status`; `deleted_by`: who asked qdel; `out_of_time`: it ran as long as it might."""
+    """Return the outcome for `Exit_status`.
+
+    `deleted_by` is the user who called qdel. `out_of_time`: the job ran until its time limit.
+    """
     deletion = f"deleted by {deleted_by}"
     if status is None:
         if deleted_by is not None:
@@ -84,7 +87,7 @@ def decide_outcome(
         return Outcome(state, reason, None)
     if KILLED < status <= KILLED + MOST_SIGNAL:
         return describe_kill(status - KILLED, deletion if deleted_by else None, out_of_time)
-    if deleted_by is not None:  # OpenPBS tells 0 where it had hardly begun
+    if deleted_by is not None:  # OpenPBS reports 0 for a job that had just started
         return Outcome("cancelled", deletion, status)
     if status:
         return Outcome("failed", f"the job ended with exit code {status}", status)
@@ -92,7 +95,10 @@ def decide_outcome(
 
 
 def describe_kill(signal: int, deletion: str | None, out_of_time: bool) -> Outcome:
-    """Stopped by the server: older ones tell a time limit in no other way."""
+    """Return the outcome of a job that the server killed.
+
+    Older servers report a time limit in no other way.
+    """
     code = 128 + signal
     if deletion is None and out_of_time:
         return Outcome("timeout", "its time limit was passed", code)
