@@ -1,4 +1,4 @@
-"""The accounting of each scheduler: a reader beside this file, a line here, and nothing else."""
+"""The accounting readers. A scheduler needs a module in this folder and one line here."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ READERS: dict[str, type[Accounting]] = {"slurm": Sacct, "pbs": Pbs}
 
 
 def all_readers() -> dict[str, Accounting]:
-    """Their accounting by the schedulers' names; nothing is asked yet."""
+    """Return a reader for each scheduler, by name, without a query."""
     return {name: reader() for name, reader in READERS.items()}
 
 
 def detect_reader() -> type[Accounting]:
-    """The reader of the scheduler that this machine has; where none is, the first."""
+    """Return the reader of the scheduler on this machine, or the first one."""
     readers = list(READERS.values())
     return next((reader for reader in readers if reader.is_installed()), readers[0])
 
 
 def list_recent_jobs(user: str, since_unix_s: float) -> tuple[Accounting, list[str]]:
-    """The first scheduler here that answers, and the user's jobs there. sacct may be installed where
-    PBS runs: what it reports is raised where no other answers."""
+    """Return the first installed reader that answers, and the user's jobs there.
+
+    sacct may be installed where PBS runs. Its error is raised only if no reader answers.
+    """
     here = [reader for reader in READERS.values() if reader.is_installed()] or [detect_reader()]
     faults = []
     for reader in (one.without_retries() for one in here):
@@ -35,13 +37,13 @@ def list_recent_jobs(user: str, since_unix_s: float) -> tuple[Accounting, list[s
 
 
 def scheduler_of_job(job_id: str) -> str:
-    """The scheduler that gives such ids; the first where none says so."""
+    """Return the scheduler whose ids have this form, or the first one."""
     fitting = (name for name, one in READERS.items() if one.job_ids.fullmatch(job_id))
     return next(fitting, next(iter(READERS)))
 
 
 def readers_of_job_id(job_id: str) -> list[type[Accounting]]:
-    """Whose job a person can mean by this id: who gives such ids, of them those that are here."""
+    """Return the readers whose ids have this form: the installed ones, if there are any."""
     fitting = [reader for reader in READERS.values() if reader.job_ids.fullmatch(job_id)]
     return (
         [reader for reader in fitting if reader.is_installed()] or fitting[:1] or [detect_reader()]

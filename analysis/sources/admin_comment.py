@@ -1,6 +1,6 @@
-"""Slurm's AdminComment, which is everybody's: ours stands in it below one key (docs/formats.md part 5).
+"""Reads Steelyard's part of Slurm's AdminComment, which is below one key (docs/formats.md part 5).
 
-Here it is read; `steelyard-slurmdb` alone writes it.
+Other programs may use the rest. Only `steelyard-slurmdb` writes it.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ IN_COMMENT = tuple(name for name, total in TOTALS.items() if total.in_comment)
 
 
 def read_own_comment(text: str) -> dict[str, Any] | None:
-    """What Steelyard wrote, with null for what it left out; None: nothing. On PBS, whose comment is
-    Steelyard's alone, it is the whole object."""
+    """Return what Steelyard wrote, with omitted values filled in; None: nothing.
+
+    On PBS, where the comment is Steelyard's alone, it is the whole object.
+    """
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -29,7 +31,7 @@ def read_own_comment(text: str) -> dict[str, Any] | None:
 
 
 def fill_in_defaults(mine: Mapping[str, Any]) -> dict[str, Any]:
-    """With all that went without saying."""
+    """Return the comment with all omitted defaults."""
     layer = "none" if mine.get("node_type") else None
     absent: dict[str, Any] = {
         KEY: 1,
@@ -52,6 +54,6 @@ def fill_in_defaults(mine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_partial(comment: Mapping[str, Any]) -> bool:
-    """Whether its totals lack nodes of the job, or it is not known that they do not."""
+    """Whether its totals lack nodes of the job, or may lack some."""
     nodes = comment.get("nodes")
     return nodes is None or comment.get("nodes_measured") != nodes

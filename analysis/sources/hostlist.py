@@ -1,4 +1,4 @@
-"""Slurm's short form of node lists: `n[1-2,07-09],login` -> n1, n2, n07, n08, n09, login."""
+"""Slurm's short form of node lists: `n[1-2,07-09],login` is n1, n2, n07, n08, n09, login."""
 
 from __future__ import annotations
 
@@ -9,34 +9,35 @@ from collections.abc import Iterator
 
 from steelyard.analysis.base.errors import UsageError
 
-# A wrong list (n[1-999999999]) must not fill the memory; the largest clusters have some 10^4.
+# A wrong list (n[1-999999999]) must not fill the memory; the largest clusters have about 10^4
+# nodes.
 MAX_NODES = 1_000_000
 MAX_DIGITS = 30
 SHOWN_CHARACTERS = 80
 
 
 def shorten(text: str) -> str:
-    """As much of a list as fits into a line."""
+    """Shorten a list to fit into a line."""
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
 def describe_error(whole: str, what: str) -> UsageError:
-    """What to say of a list: one line, however long it is."""
+    """Return the error for a list in one line, however long the list is."""
     return UsageError(f"node list '{shorten(whole)}': {what}", shorten(whole))
 
 
 def split_outside_brackets(text: str) -> list[str]:
-    """`n[1,2],m` -> [`n[1,2]`, `m`]."""
+    """Split `n[1,2],m` into `n[1,2]` and `m`."""
     return re.findall(r"(?:[^,\[]|\[[^\]]*\]?)+", text)
 
 
 def is_number(text: str) -> bool:
-    """Digits, no more of them than any node's number has."""
+    """Whether the text is all digits, and not longer than any node's number."""
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
 def expand_range(text: str, whole: str) -> Iterator[str]:
-    """`07-09` -> 07, 08, 09; the first number's zeros give the width."""
+    """Yield 07, 08, 09 for `07-09`; the first number gives the width."""
     first, dash, last = text.partition("-")
     if not is_number(first) or (dash and not is_number(last)):
         raise describe_error(whole, f"'{shorten(text)}' is no number or range of numbers")
@@ -47,7 +48,7 @@ def expand_range(text: str, whole: str) -> Iterator[str]:
 
 
 def expand_ranges(text: str, whole: str) -> list[str]:
-    """`1-2,07` -> 1, 2, 07."""
+    """Return 1, 2, 07 for `1-2,07`."""
     found = itertools.chain.from_iterable(expand_range(part, whole) for part in text.split(","))
     numbers = list(itertools.islice(found, MAX_NODES + 1))
     if len(numbers) > MAX_NODES:
@@ -56,14 +57,14 @@ def expand_ranges(text: str, whole: str) -> list[str]:
 
 
 def expand_nodes(text: str) -> list[str]:
-    """Names of a node list, in its order; UsageError when it is none."""
+    """Return the names of a node list, in order; raise UsageError for an invalid list."""
     names: list[str] = []
     for part in split_outside_brackets(text.strip()):
         pieces = re.split(r"\[([^\]]*)\]", part)
         if any("[" in piece or "]" in piece for piece in pieces):
             raise describe_error(text, f"brackets do not match in '{shorten(part)}'")
         choices: list[list[str]] = []
-        for index, piece in enumerate(pieces):  # every second one stood in brackets
+        for index, piece in enumerate(pieces):  # every second piece was in brackets
             choices.append(expand_ranges(piece, text) if index % 2 else [piece])
             if len(names) + math.prod(map(len, choices)) > MAX_NODES:
                 raise describe_error(text, f"more than {MAX_NODES} nodes")

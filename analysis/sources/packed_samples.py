@@ -1,10 +1,10 @@
-"""Samples as rows of numbers: a file's lines into a table of DuckDB, thinned or not, and back to text.
+"""Converts samples to rows of a DuckDB table, optionally thinned, and back to text.
 
-`steelyard sweep` packs such a table as Parquet (docs/formats.md part 1). A line of a file is a row:
-`job_id`, `node`, `start_unix_s` and `line` name it, then each column of the file has its number, NULL
-for an empty cell. Seconds and joules are DECIMAL(18,6), as the sampler writes them, everything else is
-BIGINT; both print as the sampler printed them. A file that does not print to the byte as it was is not
-made into rows: it is kept as it is, as the rest of its frame.
+`steelyard sweep` packs such a table as Parquet (docs/formats.md part 1). Each line of a file is a
+row: `job_id`, `node`, `start_unix_s` and `line` are its key, and each column of the file has its
+number, NULL for an empty cell. Seconds and joules are DECIMAL(18,6), as the sampler writes them;
+all others are BIGINT. Both print as the sampler printed them. A file that would not print byte for
+byte is not converted: it is stored unchanged as the rest of its frame.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 KEYS = {"job_id": "VARCHAR", "node": "VARCHAR", "start_unix_s": "BIGINT"}
 LINE, ELAPSED = "line", "elapsed_s"
 REAL, WHOLE = "DECIMAL(18,6)", "BIGINT"
-CELLS = b"0123456789.,\n"  # all that the lines of a file have
-# More than any sampler writes: a user's file must not take a sweep's memory.
+CELLS = b"0123456789.,\n"  # all bytes that lines of a file have
+# More than any sampler writes: a user's file must not fill a sweep's memory.
 MOST_LINES, MOST_CELLS = 1_000_000, 20_000_000  # of one file
 MOST_COLUMNS = 1000  # of one table
-OF_PARSED = ("number", "places", "text")  # columns beside those of the table `samples`
+OF_PARSED = ("number", "places", "text")  # columns that the table `samples` lacks
 LARGEST = frozenset(total.column for total in TOTALS.values() if total.is_largest and total.column)
 
 Key = tuple[str, str, int]  # job id, node, start
@@ -35,20 +35,20 @@ Key = tuple[str, str, int]  # job id, node, start
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What of a file of samples is in no row."""
+    """The parts of a file of samples that are in no row."""
 
-    header: str | None = None  # None: no row is of this file
+    header: str | None = None  # None: the file has no rows
     lines: int = 0
-    thinned_s: int | None = None  # so many seconds are between its rows; None: all lines are there
-    rest: bytes = b""  # a last line that was cut short; all of a file that cannot be rows
+    thinned_s: int | None = None  # seconds between its rows; None: complete
+    rest: bytes = b""  # a truncated last line, or a complete file without rows
 
     @property
     def column_names(self) -> list[str]:
-        """The columns of the file, in its order."""
+        """The columns of the file, in order."""
         return [] if self.header is None else self.header.split(",")
 
     def format_content(self, lines: str) -> bytes:
-        """The file, of the lines that its rows print."""
+        """Return the file's content, given the lines that its rows print."""
         if self.header is None:
             return self.rest
         end = "\n" if self.lines else ""
@@ -57,27 +57,27 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of samples before it is rows."""
+    """A file of samples before its conversion to rows."""
 
     key: Key
     frame: Frame
-    body: str  # its whole lines, without the last one's end
+    body: str  # its complete lines, without the last line end
     content: bytes
 
     @property
     def make_text_frame(self) -> Frame:
-        """Its frame when it cannot be rows."""
+        """The frame of the file if it cannot be converted."""
         return Frame(rest=self.content)
 
 
 def column_type(name: str) -> str:
-    """Of a column of samples, by its unit: `energy_j:package-0`."""
+    """Return the SQL type of a column of samples by its unit; it may be `energy_j:package-0`."""
     base = name.partition(":")[0]
     return REAL if base.endswith(("_s", "_j")) and base != THINNED else WHOLE
 
 
 def split_file(key: Key, content: bytes) -> File:
-    """A file cut into header, lines and rest."""
+    """Split a file into header, lines and rest."""
     head, newline, body = content.partition(b"\n")
     whole, end, rest = body.rpartition(b"\n")
     try:
@@ -92,7 +92,7 @@ def split_file(key: Key, content: bytes) -> File:
 
 
 def is_header(text: str) -> bool:
-    """Whether its names can be columns beside each other, and beside the key."""
+    """Whether the names can be columns together, and differ from those of the key."""
     names = text.split(",")
     folded = {name.casefold() for name in names}
     return (
@@ -103,22 +103,22 @@ def is_header(text: str) -> bool:
 
 
 def find_positions(names: Sequence[str], columns: Sequence[str]) -> list[int | None]:
-    """Where each of the names is among the columns, counted from 1; None: nowhere."""
+    """Return the position of each name among the columns, from 1; None: it is missing."""
     places = {name: place for place, name in enumerate(columns, 1)}
     return [places.get(name) for name in names]
 
 
 def make_line_sql(columns: Sequence[str]) -> str:
-    """A row's line of text, of the columns at `places`."""
+    """Return SQL for a row's line of text, of the columns at `places`."""
     cells = ", ".join(f"coalesce({quote_identifier(name)}::VARCHAR, '')" for name in columns)
     return f"array_to_string(list_select([{cells}], places), ',')"
 
 
 class SampleTable:
-    """The table `samples` of an engine: rows of many files, in the order in which they came."""
+    """The table `samples` of an engine: rows of many files, in the order they were added."""
 
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
-        """Every column that the sampler always writes is there, whether a file has it or not."""
+        """Create the table with every column that the sampler always writes."""
         self.engine = engine
         self.columns = [*(column.name for column in COLUMNS), THINNED]
         self.rows = 0
@@ -127,10 +127,10 @@ class SampleTable:
         engine.execute(f"CREATE TABLE samples ({columns})")
 
     def insert(self, files: Sequence[File], every_s: int | None) -> list[Frame]:
-        """Add the rows of files; their frames, in this order.
+        """Add the rows of files; return the files' frames, in this order.
 
-        `every_s`: of each file one line in so many seconds; 0: no line between the first and the
-        last; None: all lines.
+        `every_s` None keeps all lines. Otherwise each file keeps one line in so many seconds; 0
+        keeps none between the first and the last.
         """
         frames = [self._make_frame(file) for file in files]
         numbers = [number for number, frame in enumerate(frames) if frame.lines]
@@ -150,7 +150,7 @@ class SampleTable:
         return frames
 
     def _make_frame(self, file: File) -> Frame:
-        """A file's frame; adds the columns that no file had before."""
+        """Return a file's frame; add the columns that the table lacks."""
         known = {name.casefold(): name for name in self.columns}
         new = [name for name in file.frame.column_names if name.casefold() not in known]
         if len(known) + len(new) > MOST_COLUMNS or any(
@@ -167,7 +167,7 @@ class SampleTable:
     def _parse(
         self, files: Sequence[File], frames: Sequence[Frame], numbers: Sequence[int]
     ) -> None:
-        """The lines of these files as the table `parsed`, with their text beside the numbers."""
+        """Write the table `parsed`: the lines of these files as numbers, with their text."""
         mine = [files[number] for number in numbers]
         names = [frames[number].column_names for number in numbers]
         job_ids, nodes, starts = zip(*(file.key for file in mine), strict=True)
@@ -194,11 +194,11 @@ class SampleTable:
         )  # fmt: skip
 
     def _thin(self, frames: list[Frame], every_s: int) -> str:
-        """SQL of the lines that stay of `parsed`; changes the frames of their files.
+        """Return SQL for the lines of `parsed` that remain; change the frames of their files.
 
-        Whatever totals are made of stays: of every column the lines with its first and its last
-        value, and those with the largest one. A file without times, or one that would lose no line,
-        stays as it is; so does one that is thinned already.
+        Every line that totals are computed from remains: of every column those with its first and
+        its last value, and those with the largest one. A file without times, a file that would lose
+        no line, and a thinned file stay unchanged.
         """
         self.engine.execute(
             f"CREATE OR REPLACE TEMP TABLE stays AS {self._make_kept_lines_sql(every_s)}"
@@ -222,7 +222,7 @@ class SampleTable:
         )
 
     def _make_kept_lines_sql(self, every_s: int) -> str:
-        """Number and line of what stays of each file."""
+        """Return SQL for number and line of what remains of each file."""
         lines = ["min(line)", "max(line)"]
         for name in self.columns:
             there = f"FILTER ({quote_identifier(name)} IS NOT NULL)"
@@ -242,7 +242,10 @@ class SampleTable:
 def read_texts(
     cursor: duckdb.DuckDBPyConnection, table: str, keys: Sequence[Key], frames: Sequence[Frame]
 ) -> Iterator[bytes]:
-    """The files again, out of a table of their rows; `table`: SQL. ValueError: rows are missing."""
+    """Yield the files' content from a table of their rows; `table` is SQL.
+
+    Raises ValueError when rows are missing.
+    """
     wanted = [number for number, frame in enumerate(frames) if frame.lines]
     found: dict[int, tuple[int, str]] = {}
     if wanted:
@@ -273,7 +276,7 @@ def read_texts(
 
 
 def thin(content: bytes, every_s: int) -> bytes:
-    """A file as it comes back out of a pack that it was thinned for."""
+    """Return a file's content as a pack with this thinning would return it."""
     import duckdb
 
     key = ("", "", 0)

@@ -1,8 +1,8 @@
-"""Where records lie below a folder of records: each finder and lister of them, docs/formats.md part 1.
+"""Finds records below a folder of records (docs/formats.md part 1).
 
-A job's files lie in RECORD_DIR/JOB, or, where its owner has put the mark into RECORD_DIR, in
-RECORD_DIR/YYYY-MM/DD/JOB, by the day in UTC on which the node's record starts. What was there before
-the mark stays where it is and is found as well; so is what `steelyard sweep` has packed.
+A job's files are in RECORD_DIR/JOB. If the owner has created the mark in RECORD_DIR, new ones are
+in RECORD_DIR/YYYY-MM/DD/JOB, by the UTC day on which the node's record starts. Files from before
+the mark stay in place and are found as well. So are the packs of `steelyard sweep`.
 """
 
 from __future__ import annotations
@@ -24,35 +24,32 @@ DAY_S = 86400
 MONTH = re.compile(r"\d{4}-\d{2}")
 DAY = re.compile(r"\d{2}")
 FIRST_YEAR = 2020  # no record is older,
-UNSET = "1970-01"  # but of clocks that were never set
-NEAR_DAYS = 2  # so far off may a node's clock be
-MANY_DAYS = (
-    40  # of a longer window the days that are there are listed; so long is one without an end
-)
+UNSET = "1970-01"  # except those of clocks that were never set
+NEAR_DAYS = 2  # days by which a node's clock may be wrong
+MANY_DAYS = 40  # longer windows list the existing days; windows without an end are this long
 
-# Begin and end of a job as the accounting says, in seconds since 1970 UTC.
+# Start and end of a job in the accounting, in seconds since 1970 UTC.
 Window = tuple[float, float]
 
 
 def format_day(unix_s: float) -> str:
-    """`2026-11/23`, in UTC; of what no calendar has the nearest day that one has."""
+    """Return `2026-11/23` in UTC. Times outside the calendar are clamped."""
     return format_day_number(int(min(max(unix_s, 0.0), 4e9) // DAY_S))
 
 
 @functools.lru_cache(maxsize=10_000)
 def format_day_number(number: int) -> str:
-    """By its number since 1970."""
+    """Format a day by its number since 1970."""
     return time.strftime("%Y-%m/%d", time.gmtime(number * DAY_S))
 
 
 def find_job_folders(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
-    """The folders with a job's files, that of the flat layout first, then by day; [] : none.
+    """Return the folders with a job's files, that of the flat layout first, then by day.
 
-    What is packed comes as a folder of this process' own, without the files that lie loose yet.
-
-    With a window only its days are looked at, NEAR_DAYS before and after, and those of clocks that
-    were never set: a run without a record must not cost a look into every day. Without a window every
-    day is. No folder of jobs is listed.
+    Packed files are unpacked into a folder of this process, except those that still exist as files.
+    With a window, only its days, NEAR_DAYS before and after, and 1970-01 (clocks that were never
+    set) are searched, since a run without a record must not cost a search of every day. Without a
+    window all days are searched. No folder of jobs is listed.
     """
     sources = find_job_sources(record_dir, job_id, window)
     loose = [source for source in sources if source.suffix != record_packs.SUFFIX]
@@ -62,14 +59,14 @@ def find_job_folders(record_dir: Path, job_id: str, window: Window | None = None
     unpacked = []
     for pack in (source for source in reversed(sources) if source not in loose):
         folder = record_packs.unpack(pack, job_id, there)
-        there |= list_file_names(folder)  # the newest pack's counts
+        there |= list_file_names(folder)  # files of the newest pack have precedence
         if folder.is_dir() or folder == pack:
             unpacked.append(folder)
     return [*loose, *reversed(unpacked)]
 
 
 def list_file_names(folder: Path) -> set[str]:
-    """Of a job's files; none where a sweep has taken the folder away."""
+    """Return the names of a job's files; empty if a sweep has removed the folder."""
     try:
         return {path.name for path in folder.iterdir()}
     except (FileNotFoundError, NotADirectoryError):
@@ -77,7 +74,7 @@ def list_file_names(folder: Path) -> set[str]:
 
 
 def find_job_sources(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
-    """As find_job_folders, without unpacking: folders, and packs (*.parquet) with the job."""
+    """Do as `find_job_folders` without unpacking: return folders, and packs with the job."""
     flat = record_dir / job_id
     found = [flat] if flat.is_dir() else []
     if window is None:
@@ -88,7 +85,7 @@ def find_job_sources(record_dir: Path, job_id: str, window: Window | None = None
 
 
 def find_in_days(among: Iterable[Path], job_id: str) -> list[Path]:
-    """The job's folders in folders of days, and packs of these days that have it."""
+    """Return the job's folders and packs in these folders of days."""
     found = []
     for day in among:
         if (day / job_id).is_dir():
@@ -98,7 +95,7 @@ def find_in_days(among: Iterable[Path], job_id: str) -> list[Path]:
 
 
 def find_days_around(record_dir: Path, window: Window) -> Iterator[Path]:
-    """Folders of the window's days and of NEAR_DAYS before and after; of those that there are."""
+    """Yield existing folders of the window's days and of NEAR_DAYS before and after."""
     first = format_day(window[0] - NEAR_DAYS * DAY_S)
     last = format_day(min(window[1], window[0] + MANY_DAYS * DAY_S) + NEAR_DAYS * DAY_S)
     if MANY_DAYS * DAY_S < window[1] - window[0] < float("inf"):
@@ -120,9 +117,9 @@ def find_days_around(record_dir: Path, window: Window) -> Iterator[Path]:
 
 
 def list_days(record_dir: Path) -> Iterator[Path]:
-    """Every folder of a day, from the first on.
+    """Yield every folder of a day, in order.
 
-    Months are asked for by name: beside them may lie a million jobs of the flat layout.
+    Months are tried by name, since the folder may have a million jobs of the flat layout.
     """
     this_year = time.gmtime().tm_year
     names = [
@@ -133,7 +130,7 @@ def list_days(record_dir: Path) -> Iterator[Path]:
 
 
 def list_days_of_month(month: Path) -> list[Path]:
-    """Its days, the first one first."""
+    """Return the days of a month, in order."""
     if not month.is_dir():
         return []
     names = {path.name.removesuffix(".packs") for path in month.iterdir()}
@@ -141,7 +138,7 @@ def list_days_of_month(month: Path) -> list[Path]:
 
 
 def list_job_ids(record_dir: Path) -> set[str]:
-    """The id of every job that left anything. Lists all folders."""
+    """Return the id of every job that has files. This lists all folders."""
     there = list(list_days(record_dir))
     packs = (pack for day in there for pack in record_packs.list_packs(day))
     ids = {name for pack in packs for name in record_packs.list_job_ids(pack)}
@@ -150,8 +147,10 @@ def list_job_ids(record_dir: Path) -> set[str]:
 
 
 def list_subfolders(folder: Path) -> Iterator[str]:
-    """Names of the folders in one, as the listing tells them: a status of each of a million would
-    take half a minute."""
+    """Yield the names of subfolders from the listing alone.
+
+    A stat call for each of a million would take half a minute.
+    """
     try:
         with os.scandir(folder) as entries:
             yield from (e.name for e in entries if e.is_dir() and not e.name.startswith("."))
@@ -161,24 +160,24 @@ def list_subfolders(folder: Path) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class FoundRecord:
-    """A record of a job on a node, not read yet."""
+    """A record of a job on a node, not parsed yet."""
 
     job_id: str
-    path: Path  # of a packed one: PACK/JOB/NODE.START.json
+    path: Path  # of a packed record: PACK/JOB/NODE.START.json
     content: bytes | None = None
 
     def read(self) -> bytes:
-        """The document; OSError when it cannot be had."""
+        """Return the document; raise OSError when it cannot be read."""
         return read_regular(self.path, RECORD_BYTES) if self.content is None else self.content
 
 
 def iterate_records(
     record_dir: Path, since_unix_s: float = 0.0, until_unix_s: float = float("inf")
 ) -> Iterator[FoundRecord]:
-    """Every record that starts in [since, until), by day, then those of the flat layout.
+    """Yield every record that starts in [since, until), by day, then those of the flat layout.
 
-    Lists all folders of these days, and of the flat layout every one. OSError where a pack cannot be
-    read.
+    Lists all folders of these days, and all folders of the flat layout. Raises OSError when a pack
+    cannot be read.
     """
     for folder in list_days(record_dir):
         day = "/".join(folder.parts[-2:])
@@ -191,7 +190,7 @@ def iterate_records(
 def find_packed_records(
     record_dir: Path, day: Path, since_unix_s: float, until_unix_s: float
 ) -> Iterator[FoundRecord]:
-    """The records in a day's packs that start in [since, until), and do not lie loose yet."""
+    """Yield the records in a day's packs that start in [since, until) and have no file."""
     told = set()
     for pack in reversed(record_packs.list_packs(day)):
         for file in record_packs.read_files(pack, records_only=True):
@@ -206,19 +205,19 @@ def find_packed_records(
 
 
 def list_flat_folders(record_dir: Path) -> Iterator[Path]:
-    """Jobs' folders of the flat layout."""
+    """Return the jobs' folders of the flat layout."""
     return (p for p in list_job_folders(record_dir) if not MONTH.fullmatch(p.name))
 
 
 def list_job_folders(folder: Path) -> Iterator[Path]:
-    """Of a day, or of the flat layout: by name."""
+    """Return the job folders of a day or of the flat layout, by name."""
     return (folder / name for name in sorted(list_subfolders(folder)))
 
 
 def find_records(
     folders: Iterable[Path], since_unix_s: float, until_unix_s: float
 ) -> Iterator[FoundRecord]:
-    """The records in jobs' folders that start in [since, until)."""
+    """Yield the records in jobs' folders that start in [since, until)."""
     for folder in folders:
         for path in sorted(list_json_files(folder)):
             parts = parse_record_name(path)
@@ -227,7 +226,10 @@ def find_records(
 
 
 def list_json_files(folder: Path) -> list[Path]:
-    """Not by glob(), which takes twice as long: there may be 100,000s of folders."""
+    """Return a folder's JSON files.
+
+    glob() would take twice as long, and there may be 100,000s of folders.
+    """
     try:
         with os.scandir(folder) as entries:
             return [Path(entry.path) for entry in entries if entry.name.endswith(".json")]

@@ -1,9 +1,10 @@
-"""Packs: a day's old records as Parquet, docs/formats.md part 1; made by `steelyard sweep`.
+"""Reads packs: a day's old records as Parquet, made by `steelyard sweep` (docs/formats.md part 1).
 
 RECORD_DIR/YYYY-MM/DD.packs/records-GID-MODE-N.parquet has a row for each record, and
-samples-GID-MODE-N.parquet beside it a row for each of their samples. records-GID-MODE-N.jobs has the
-ids of its jobs, a line each, which anybody may read. The file of records is renamed into place last: a
-pack counts when that file and its list exist. Each file of a job comes back out of a pack to the byte.
+samples-GID-MODE-N.parquet next to it a row for each of their samples. records-GID-MODE-N.jobs has
+the ids of its jobs, a line each, which any user may read. The file of records is renamed into place
+last: a pack is valid when that file and its list exist. Each file of a job is restored byte for
+byte.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     import duckdb
 
 SUFFIX, LIST_SUFFIX = ".parquet", ".jobs"
-RECORDS, SAMPLES = "records-", "samples-"  # how the names of the two files of a pack begin
+RECORDS, SAMPLES = "records-", "samples-"  # prefixes of the names of a pack's two files
 FORMAT_VERSION = 1
 ROWS_AT_ONCE = 64  # of records, while a pack is read
 LINES_AT_ONCE = 100_000  # of samples
@@ -37,12 +38,12 @@ _LOCK = threading.Lock()
 
 
 def pack_folder(day: Path) -> Path:
-    """Where a day's packs lie: beside its folder, which has a name for each job not packed."""
+    """Return the folder of a day's packs, next to the day's folder of unpacked jobs."""
     return day.with_name(f"{day.name}.packs")
 
 
 def list_packs(day: Path) -> list[Path]:
-    """A day's packs that count, the newest last."""
+    """Return a day's valid packs, the newest last."""
     try:
         names = {entry.name for entry in os.scandir(pack_folder(day))}
     except OSError:
@@ -53,23 +54,26 @@ def list_packs(day: Path) -> list[Path]:
 
 
 def sort_key(name: str) -> tuple[int, str]:
-    """Sorts a day's packs as they were made, as far as they are of the same readers."""
+    """Return a key that sorts a day's packs of the same readers by age."""
     word = name.removesuffix(SUFFIX).rpartition("-")[2]
     return int(word) if word.isdigit() else 0, name
 
 
 def samples_path(pack: Path) -> Path:
-    """The samples of a pack's records; there is no such file where none of them has any."""
+    """Return the file of samples of a pack's records; it does not exist if none has samples."""
     return pack.with_name(SAMPLES + pack.name.removeprefix(RECORDS))
 
 
 def pack_files(pack: Path) -> tuple[Path, Path, Path]:
-    """The files that a pack can have. The first one makes it count: written last, removed first."""
+    """Return the possible files of a pack.
+
+    The first makes it valid: written last, removed first.
+    """
     return pack, samples_path(pack), pack.with_suffix(LIST_SUFFIX)
 
 
 def list_job_ids(pack: Path) -> list[str]:
-    """Of the jobs that have files in it; [] when it is gone by now."""
+    """Return the ids of the jobs with files in the pack; [] if the pack was removed."""
     try:
         return pack.with_suffix(LIST_SUFFIX).read_text(encoding="utf-8").split("\n")[:-1]
     except FileNotFoundError:
@@ -77,7 +81,7 @@ def list_job_ids(pack: Path) -> list[str]:
 
 
 def find_packs(day: Path, job_id: str) -> list[Path]:
-    """A day's packs that have files of a job."""
+    """Return a day's packs that have files of a job."""
     found = []
     for pack in list_packs(day):
         with contextlib.suppress(FileNotFoundError):  # removed meanwhile
@@ -89,7 +93,7 @@ def find_packs(day: Path, job_id: str) -> list[Path]:
 
 @dataclass(frozen=True, slots=True)
 class PackedFile:
-    """A file of a job in a pack, and its inode when it was packed; that of samples has only a time."""
+    """A file of a job in a pack, with its inode's fields (for samples only a time)."""
 
     job_id: str
     name: str
@@ -98,11 +102,11 @@ class PackedFile:
     changed_unix_ns: int = 0
     uid: int = 0
     mode: int = 0
-    thinned_s: int | None = None  # so many seconds are between its lines; None: it is complete
+    thinned_s: int | None = None  # seconds between its lines; None: complete
 
 
 KEYS = {"format_version": "INTEGER", **packed_samples.KEYS}
-# The columns of records-*.parquet that give the files back; NULL: there is no such file.
+# Columns of records-*.parquet that restore the files; NULL: there is no such file.
 OF_RECORD = {
     "uid": "BIGINT",
     "mode": "INTEGER",
@@ -118,7 +122,7 @@ OF_SAMPLES = {
     "samples_rest": "BLOB",
     "thinned_s": "BIGINT",
 }
-# What docs/formats.md has of them; the others are columns of the table `records` of a study.
+# Their descriptions in docs/formats.md. The others are columns of the table `records` of a study.
 MEANINGS = {
     "format_version": "1",
     "job_id": "as in the path",
@@ -141,7 +145,7 @@ MEANINGS = {
 
 @functools.cache
 def open_connection() -> duckdb.DuckDBPyConnection:
-    """One for the process: readers look at many packs."""
+    """Return this process's one connection, since readers open many packs."""
     from steelyard.analysis.store.database import open_side_engine
 
     found = open_side_engine(Path(make_scratch_folder(), "spill"))
@@ -152,15 +156,17 @@ def open_connection() -> duckdb.DuckDBPyConnection:
 def read_files(
     pack: Path, among: Collection[str] = (), records_only: bool = False
 ) -> Iterator[PackedFile]:
-    """The files in a pack, of the jobs `among` if any are given, each record before its samples;
-    OSError when one cannot be read."""
+    """Yield the files in a pack, each record before its samples.
+
+    `among`: only of these jobs, if any are given. Raises OSError when a file cannot be read.
+    """
     import duckdb
 
-    with pack.open("rb"):  # DuckDB's own messages have no errno
+    with pack.open("rb"):  # raises an OSError with an errno, which DuckDB's errors lack
         pass
     columns = (*KEYS, *OF_RECORD) if records_only else (*KEYS, *OF_RECORD, *OF_SAMPLES)
     where, values = "true", list[object]([escape_pattern(pack)])
-    if among:  # rows are sorted by job: the bounds spare groups of rows
+    if among:  # rows are sorted by job: with bounds DuckDB skips row groups
         where = "job_id BETWEEN ? AND ? AND job_id IN (SELECT unnest(?))"
         values += [min(among), max(among), list(among)]
     with _LOCK:
@@ -181,7 +187,7 @@ def read_files(
 
 
 def make_records(rows: Iterable[Mapping[str, Any]]) -> Iterator[PackedFile]:
-    """The record of each row that has one."""
+    """Yield the record of each row that has one."""
     for row in rows:
         if row["format_version"] != FORMAT_VERSION:
             raise ValueError(f"its format is {row['format_version']}: use a newer Steelyard")
@@ -195,7 +201,7 @@ def make_records(rows: Iterable[Mapping[str, Any]]) -> Iterator[PackedFile]:
 
 
 def split_into_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
-    """The rows that have samples, in parts of some LINES_AT_ONCE lines."""
+    """Yield the rows that have samples, in batches of about LINES_AT_ONCE lines."""
     some, lines = list[Mapping[str, Any]](), 0
     for row in rows:
         if row["samples_modified_unix_ns"] is not None:
@@ -210,7 +216,7 @@ def split_into_batches(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mappi
 def read_samples(
     pack: Path, rows: Sequence[Mapping[str, Any]], cursor: duckdb.DuckDBPyConnection
 ) -> Iterator[PackedFile]:
-    """The samples of these rows."""
+    """Yield the samples of these rows."""
     keys = [(row["job_id"], row["node"], row["start_unix_s"]) for row in rows]
     frames = [
         packed_samples.Frame(
@@ -228,14 +234,14 @@ def read_samples(
 
 @functools.cache
 def make_scratch_folder() -> str:
-    """Where files out of packs lie as long as this process lives; its forks leave it alone.
+    """Return this process's folder for unpacked files. Its forks do not remove it.
 
-    The lock in it is held until the process and its forks have ended, however they end.
+    The lock in it is kept until the process and its forks have ended in any way.
     """
     remove_stale_scratch()
     folder, mine = tempfile.mkdtemp(prefix=SCRATCH), os.getpid()
     fd = os.open(f"{folder}/{SCRATCH_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with contextlib.suppress(OSError):  # a file system without locks
+    with contextlib.suppress(OSError):  # a file system may have no locks
         locks.lock_file(fd)
 
     def remove() -> None:
@@ -247,26 +253,26 @@ def make_scratch_folder() -> str:
 
 
 def remove_stale_scratch() -> None:
-    """Folders of this user's processes that were killed."""
+    """Remove the folders of this user's killed processes."""
     for folder in Path(tempfile.gettempdir()).glob(f"{SCRATCH}*"):
         try:
             fd = os.open(folder / SCRATCH_LOCK, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:  # another's, or made just now
+        except OSError:  # another user's, or just created
             continue
         try:
             if os.fstat(fd).st_uid == os.geteuid():
                 locks.lock_file(fd)
                 shutil.rmtree(folder, ignore_errors=True)
-        except OSError:  # its process lives, or there are no locks
+        except OSError:  # its process lives, or locks are not supported
             pass
         finally:
             os.close(fd)
 
 
 def unpack(pack: Path, job_id: str, but: Collection[str] = ()) -> Path:
-    """A folder of the job's name with its files out of the pack, but those that lie elsewhere yet.
+    """Unpack a job's files into a new folder with the job's name, except the names in `but`.
 
-    The pack itself, in which no file is found, where it cannot be read here.
+    Returns the pack itself, in which no file is found, if it cannot be read.
     """
     folder = Path(tempfile.mkdtemp(dir=make_scratch_folder())) / job_id
     try:
@@ -279,7 +285,7 @@ def unpack(pack: Path, job_id: str, but: Collection[str] = ()) -> Path:
 
 
 def write_file(path: Path, content: bytes, modified_unix_ns: int) -> None:
-    """A file as it was, its time included, whole or not at all."""
+    """Write a file with its modification time, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{threading.get_ident()}")
     part.write_bytes(content)

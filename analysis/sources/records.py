@@ -1,4 +1,4 @@
-"""Reads the record of a job on a node: docs/formats.md part 1."""
+"""Reads the record of a job on a node (docs/formats.md part 1)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ COLUMNS = {
     "sampler_cpu_s": ("sampler.cpu_s", "float"),
 }
 
-# Virtual machines whose kernel counts time that the host gave to others as CPU time of whatever ran.
+# Virtual machines whose kernel counts stolen time as CPU time of the running process.
 COUNTS_STOLEN_TIME = frozenset({"uml"})
 
 KINDS: dict[str, tuple[type, ...]] = {
@@ -65,7 +65,7 @@ KINDS: dict[str, tuple[type, ...]] = {
     "list": (list,),
     "object": (dict,),
 }
-# Fields that are no columns, and what is read of them.
+# Fields that are no columns, and their kinds.
 OTHERS = {
     "tags": "object",
     "clock.steps": "int",
@@ -85,14 +85,14 @@ FILE_NAME = re.compile(r"(?P<node>.+)\.(?P<start>\d+)\.json")
 
 
 class RecordError(SteelyardError):
-    """A record that cannot be used; `kind` as in the table `gaps`."""
+    """A record that cannot be used; `kind` is that of the table `gaps`."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
 
-# memory.source of a record, in words (docs/formats.md part 1).
+# Descriptions of memory.source of a record (docs/formats.md part 1).
 LARGEST_PROCESS = "largest process"
 MEMORY_SOURCES = {
     "cgroup1": "the job's cgroup",
@@ -105,7 +105,7 @@ MEMORY_SOURCES = {
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A checked record."""
+    """A record whose fields have been checked."""
 
     path: Path
     document: Mapping[str, Any]
@@ -113,16 +113,16 @@ class Record:
 
     @property
     def node(self) -> str:
-        """The scheduler's name of the node."""
+        """The node's name in the scheduler."""
         return str(self.document["node"])
 
     @property
     def complete(self) -> bool:
-        """False: cut short."""
+        """Whether the record is complete; False: it is truncated."""
         return bool(self.document["complete"])
 
     def has_final_totals(self, of_node: bool) -> bool:
-        """Whether what the node has counted (`of_node`), or its processes, is told to the end."""
+        """Whether the totals of the node (`of_node`) or of the job's processes are final."""
         return self.complete or (of_node and self.get("incomplete_of") == "processes")
 
     @property
@@ -133,7 +133,10 @@ class Record:
 
     @property
     def samples_path(self) -> Path | None:
-        """Its samples; None when sampling was off. Only a name beside the record is followed."""
+        """The path of the samples; None: sampling was off.
+
+        Only a name in the record's folder is used.
+        """
         name = self.get("samples_file")
         if not isinstance(name, str) or not name or Path(name).name != name:
             return None
@@ -142,11 +145,11 @@ class Record:
         return self.path.with_name(name)
 
     def get(self, dotted: str) -> Any:
-        """A field by its dotted path; None where it or a part of its path is null or absent."""
+        """Return a field by its dotted path; None if it or a parent is null or absent."""
         return find_value(self.document, dotted)
 
     def missing_reason(self, dotted: str) -> str | None:
-        """The record's own reason for a null; that of an enclosing object counts too."""
+        """Return the record's reason for a null field, or the reason for an enclosing object."""
         reasons = self.document.get("missing")
         if not isinstance(reasons, dict):
             return None
@@ -155,7 +158,7 @@ class Record:
         return str(reasons[dotted]) if dotted else None
 
     def columns(self) -> dict[str, Any]:
-        """The columns of the table `records` that come from the document."""
+        """Return the columns of the table `records` that come from the document."""
         if self.checked is not None:
             return dict(self.checked)
         return {column: self.get(path) for column, (path, _) in COLUMNS.items()}
@@ -163,12 +166,12 @@ class Record:
 
 @functools.lru_cache(maxsize=1024)
 def split_path(dotted: str) -> tuple[str, ...]:
-    """`a.b` -> a, b."""
+    """Split `a.b` into a and b."""
     return tuple(dotted.split("."))
 
 
 def find_value(document: object, dotted: str) -> Any:
-    """A value by its dotted path through objects; None where there is none."""
+    """Return a value by its dotted path through objects, or None."""
     for part in split_path(dotted):
         if not isinstance(document, dict):
             return None
@@ -177,7 +180,7 @@ def find_value(document: object, dotted: str) -> Any:
 
 
 def read_record(path: Path) -> Record:
-    """Read and check one record; RecordError says what is wrong with it."""
+    """Read and check a record; raise RecordError with the problem."""
     try:
         data = read_regular(path, RECORD_BYTES)
     except OSError as error:
@@ -186,7 +189,7 @@ def read_record(path: Path) -> Record:
 
 
 def parse_record(path: Path, data: bytes) -> Record:
-    """As read_record, of a file that has been read."""
+    """Do as `read_record` with the content of a file."""
     try:
         document = parse_json(data)
     except (ValueError, RecursionError) as error:
@@ -201,19 +204,22 @@ _SHARED: dict[bytes, dict[str, Any]] = {}
 
 
 def intern_object(found: dict[str, Any]) -> dict[str, Any]:
-    """A JSON object, one for all that are alike; not to be changed.
+    """Return one shared object for all equal JSON objects; callers must not change it.
 
-    A node's probe is the larger part of a record and the same in most of its jobs: 20,000 records
-    would hold 800 MB of it.
+    A node's probe is most of a record and the same in most of its jobs: 20,000 records would need
+    800 MB for it.
     """
-    key = marshal.dumps(found, 2)  # of the versions that know no references: alike, the same bytes
+    key = marshal.dumps(found, 2)  # version 2 has no references: equal objects have equal bytes
     if len(_SHARED) >= MOST_SHARED and key not in _SHARED:
         _SHARED.clear()
     return _SHARED.setdefault(key, found)
 
 
 def check_record(path: Path, document: object) -> Record:
-    """The record, when it is one of a version we know and its fields are of their types."""
+    """Return the record if its version is known and its fields have their types.
+
+    Raises RecordError otherwise.
+    """
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise RecordError("record", f"{path}: expected a document of format '{FORMAT}'")
     if document.get("version") != VERSION:
@@ -241,7 +247,7 @@ def check_record(path: Path, document: object) -> Record:
 
 
 def group_fields_by_object() -> dict[str, list[tuple[str, str, str, str | None]]]:
-    """The fields that are checked of each object: name, dotted path, kind, column if it is one."""
+    """Return the checked fields of each object: name, dotted path, kind, and column or None."""
     found: dict[str, list[tuple[str, str, str, str | None]]] = {}
     columns = [(dotted, kind, column) for column, (dotted, kind) in COLUMNS.items()]
     for dotted, kind, column in (*columns, *((path, kind, None) for path, kind in OTHERS.items())):
@@ -254,7 +260,10 @@ CHECKED = group_fields_by_object()
 
 
 def has_kind(value: object, kind: str) -> bool:
-    """True and False are no numbers, although Python's bool is an int; and numbers can be stored."""
+    """Whether the value has this kind.
+
+    True and False are no numbers, and integers must fit 64 bits.
+    """
     if isinstance(value, str):
         return kind == "text"
     if isinstance(value, bool):
@@ -265,6 +274,6 @@ def has_kind(value: object, kind: str) -> bool:
 
 
 def parse_record_name(path: Path) -> tuple[str, int] | None:
-    """Node and start (whole seconds since 1970) from NODE.START.json; None: another file."""
+    """Return node and start (whole seconds since 1970) of NODE.START.json; None: another file."""
     match = FILE_NAME.fullmatch(path.name)
     return (match["node"], int(match["start"])) if match else None

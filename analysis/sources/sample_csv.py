@@ -1,7 +1,8 @@
-"""Files of samples as text: columns, numbers of lines, lines that do not fit, and reading by DuckDB.
+"""Text files of samples: columns, line numbers, malformed lines, and reading by DuckDB.
 
-A study has ten thousand small files, and opening each in DuckDB takes 1 ms; so `TextBatch` joins files
-before DuckDB reads them. Only files that the reader in C (sample_library.py) does not accept come here.
+A study has ten thousand small files, and opening each in DuckDB takes 1 ms. So `TextBatch` joins
+files before DuckDB reads them. Only files that the reader in C (sample_library.py) rejects are read
+here.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from steelyard.jobscripts.userfiles import open_regular
 
 NEEDED = ("unix_s", "elapsed_s")
 
-HEADER_BYTES = 1_000_000  # longer than any; where a file begins with zeros, no end comes
+HEADER_BYTES = 1_000_000  # longer than any header; a file that begins with zeros has no line end
 TAIL_BYTES = 4096  # longer than a line
-# Searched at once for those that do not fit.
+# Lines per search for malformed ones.
 LINES_AT_ONCE = 10_000
 HEADER_LINES = 1
 
 
 def read_header(file: BinaryIO, path: Path) -> tuple[tuple[str, ...], str | None]:
-    """Column names from a file's first line, and what is wrong with them."""
+    """Return column names from a file's first line, and what is wrong with them, or None."""
     line = file.readline(HEADER_BYTES)
     columns = tuple(line.decode("utf-8", "replace").rstrip("\r\n").split(","))
     if not line.endswith(b"\n"):
@@ -46,9 +47,9 @@ def read_header(file: BinaryIO, path: Path) -> tuple[tuple[str, ...], str | None
 
 
 def read_first_and_last_time(file: BinaryIO, columns: Sequence[str]) -> Iterator[float]:
-    """unix_s of the first and the last whole line behind the header, where `file` stands and stays.
+    """Yield unix_s of the first and the last complete line after the position of `file`.
 
-    Less than both where a line has none, or the last is longer than any of ours.
+    The position stays. A line without a time is left out, and so is a last line that is too long.
     """
     begin = file.tell()
     first = file.readline(HEADER_BYTES)
@@ -62,11 +63,11 @@ def read_first_and_last_time(file: BinaryIO, columns: Sequence[str]) -> Iterator
 
 
 def number_lines(lines: bytes, number: int) -> bytes:
-    """Whole lines, each with a number behind it, as csv_scan reads them.
+    """Append a number to each complete line, as `make_csv_scan` needs it.
 
-    DuckDB (2.0) fails altogether at a carriage return, which means nothing at the end of a line;
-    elsewhere it becomes a byte that fits no number. At the end of a line it also overlooks an empty
-    cell too many, but no number there.
+    DuckDB (2.0) fails at a carriage return. At a line's end it is removed; elsewhere it becomes a
+    byte that fits no number. DuckDB also ignores an extra empty cell at a line's end, but not
+    before a number.
     """
     if b"\r" in lines:
         lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\0")
@@ -74,10 +75,10 @@ def number_lines(lines: bytes, number: int) -> bytes:
 
 
 def make_csv_scan(columns: Sequence[str], paths: Sequence[Path]) -> str:
-    """Files of numbered() lines of these columns as a relation, without lines that do not fit.
+    """Return SQL for files of numbered lines of these columns, without malformed lines.
 
-    Its columns are named by their place, c0, c1 and so on, for a file's names may be anything, and
-    DuckDB does not tell `a` from `A`; behind them is `file`, the number.
+    Columns are named by position (c0, c1, …), since a file's names may be any text, and DuckDB does
+    not distinguish `a` from `A`. The last column is `file`, the number.
     """
     types = [f"'c{n}': '{SAMPLE_COLUMNS.get(name, 'VARCHAR')}'" for n, name in enumerate(columns)]
     return (
@@ -88,7 +89,7 @@ def make_csv_scan(columns: Sequence[str], paths: Sequence[Path]) -> str:
 
 
 def make_column_selection(columns: Sequence[str]) -> str:
-    """The fixed columns, NULL where a file of these columns has none."""
+    """Return SQL for the fixed columns, with NULL for those that a file lacks."""
     return ", ".join(
         f"s.c{columns.index(name)} AS {name}" if name in columns else f"NULL::{kind} AS {name}"
         for name, kind in SAMPLE_COLUMNS.items()
@@ -97,13 +98,13 @@ def make_column_selection(columns: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefusedLines:
-    """Lines of a file that do not fit its columns; `first` counts from 1, its header's number."""
+    """Malformed lines of a file; `first` is the line number, where the header is line 1."""
 
     lines: int
     first: int
 
     def format_reason(self) -> str:
-        """For `sources.reason`."""
+        """Return the text for `sources.reason`."""
         return (
             f"{counted(self.lines, 'line')} {inflect(self.lines, 'does', 'do')} not fit "
             f"{inflect(self.lines, 'its', 'their')} columns and {inflect(self.lines, 'is', 'are')} left out, "
@@ -114,11 +115,10 @@ class RefusedLines:
 def find_refused(
     connection: DuckDBPyConnection, path: Path, whole: int, loaded: int, scratch: Path
 ) -> RefusedLines | None:
-    """What of a file's `whole` lines is not among its samples, of which `loaded` are.
+    """Return the malformed lines among a file's `whole` lines, of which `loaded` became samples.
 
-    None: empty lines only. What the file has got since it was read is not looked at.
-
-    Read_csv could tell while it reads, but would hold all such lines in memory: 4 GB for 142 MB.
+    None: only empty lines. Lines that were added to the file later are ignored. read_csv could
+    report malformed lines, but would keep all of them in memory: 4 GB for 142 MB.
     """
     part = scratch / "lines.csv"
     first, lines, empty = None, 0, 0
@@ -135,12 +135,12 @@ def find_refused(
 
 
 def is_empty(line: bytes) -> bool:
-    """Nothing to tell about."""
+    """Whether the line is empty, which is no error."""
     return line in (b"\n", b"\r\n")
 
 
 def split_into_batches(file: BinaryIO, lines: int) -> Iterator[list[bytes]]:
-    """So many lines, some after the other."""
+    """Yield `lines` lines of the file in batches."""
     left = islice(file, lines)
     while some := list(islice(left, LINES_AT_ONCE)):
         yield some
@@ -149,9 +149,9 @@ def split_into_batches(file: BinaryIO, lines: int) -> Iterator[list[bytes]]:
 def find_first_refused(
     connection: DuckDBPyConnection, columns: Sequence[str], lines: Sequence[bytes], part: Path
 ) -> int | None:
-    """The place of the first of these whole lines, empty ones aside, that does not fit."""
+    """Return the index of the first of these complete lines that is malformed and not empty."""
     part.write_bytes(b"".join(number_lines(line, place) for place, line in enumerate(lines)))
-    # Into a table as in earnest: columns that nobody wants are not looked at.
+    # The lines go into a table, since DuckDB ignores malformed values of unused columns.
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE tried AS SELECT file, {make_column_selection(columns)} "
         f"FROM {make_csv_scan(columns, [part])} AS s"
@@ -166,7 +166,7 @@ CHUNK_BYTES = 8_000_000
 
 
 class TextBatch:
-    """Files of the same columns and day, put together into `path`; `day` None: of several."""
+    """Files with the same columns and day, joined in `path`; `day` None: several days."""
 
     def __init__(self, columns: tuple[str, ...], day: str | None, path: Path) -> None:
         self.columns = columns
@@ -176,7 +176,10 @@ class TextBatch:
         self._file = path.open("wb")
 
     def append(self, number: int, source: BinaryIO) -> tuple[int, bool]:
-        """The rest of a file behind its header; its whole lines, and whether that was all."""
+        """Append the rest of a file after its header.
+
+        Returns the number of complete lines, and whether the last line was complete.
+        """
         rest, lines = b"", 0
         while chunk := source.read(CHUNK_BYTES):
             whole, newline, rest = (rest + chunk).rpartition(b"\n")
@@ -185,16 +188,19 @@ class TextBatch:
                 self._file.write(text)
                 self.size_bytes += len(text)
                 lines += whole.count(b"\n") + 1
-            if len(rest) > CHUNK_BYTES:  # no line of ours: cells enough that it does not fit
+            if len(rest) > CHUNK_BYTES:  # no sampler's line: make it malformed
                 rest = b"," * len(self.columns)
         return lines, not rest
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """Close the file of the batch."""
         self._file.close()
 
     def write(self, connection: DuckDBPyConnection, parts: Parts) -> list[Part]:
-        """Into parts; lines that do not fit are left out. The table `sample_files` knows the files."""
+        """Write the samples to Parquet files, without malformed lines; return these files.
+
+        The table `sample_files` must have the files.
+        """
         lines = make_csv_scan(self.columns, [self._path])
         written = parts.write(
             f"SELECT f.run_id, f.attempt, f.node, {make_column_selection(self.columns)} "

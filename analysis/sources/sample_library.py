@@ -1,4 +1,4 @@
-"""Our own C library, where it was built: reads samples in a quarter of the time that DuckDB takes."""
+"""The sample reader in C, if it is installed: it takes a quarter of DuckDB's time."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 LIBRARY = "libsteelyard-samples.so"
-# The checkout, or the folder `steelyard` of site-packages.
+# The checkout, or the package folder `steelyard` in site-packages.
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build"
-# In a wheel that was built for a platform (packaging/wheel/wheel.sh): programs and this library.
+# In a wheel for a platform (packaging/wheel/wheel.sh): programs and this library.
 BUNDLED = ROOT / "libexec"
-# Where `make install-programs` and the packages put them.
+# Where `make install-programs` and the packages install them.
 INSTALLED = (Path("/usr/local/libexec/steelyard"), Path("/usr/libexec/steelyard"))
 
 # plugins/reader/samples_reader.h
@@ -25,9 +25,9 @@ ReadSamples = Callable[..., int]
 
 @functools.cache
 def read_samples() -> ReadSamples | None:
-    """`steelyard_read_samples`; None: the library is not there, or cannot be used here.
+    """Return `steelyard_read_samples`; None: the library does not exist or cannot be used here.
 
-    $STEELYARD_SAMPLES names another one; empty: none.
+    $STEELYARD_SAMPLES names another library; if it is empty, none is used.
     """
     import ctypes
 

@@ -1,4 +1,4 @@
-"""Samples as arrays in memory, on their way from text into a part."""
+"""Samples as arrays in memory, between the text and the Parquet file."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from steelyard.analysis.sources import sample_library
 from steelyard.analysis.store.sample_store import DAY_S, KEY, UNKNOWN, Part, Parts, format_day
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 
-ROWS = 500_000  # in a batch: 75 MB
-TEXT_BYTES = 64_000_000  # larger files are read by DuckDB, piece by piece
-NOT_KNOWN = np.iinfo(np.int64).min  # of the reader, where a cell is empty
+ROWS = 500_000  # per batch: 75 MB
+TEXT_BYTES = 64_000_000  # DuckDB reads larger files, in chunks
+NOT_KNOWN = np.iinfo(np.int64).min  # the reader's value for an empty cell
 
 TYPES = {"DOUBLE": np.dtype(np.float64), "BIGINT": np.dtype(np.int64)}
 
@@ -28,15 +28,20 @@ Text = bytes | ctypes.Array[ctypes.c_char]
 
 
 class TextBuffer:
-    """The text of one file after another, in the same memory: fresh pages for each cost more than
-    the reading."""
+    """Memory for the text of one file after another.
+
+    New pages for each file would cost more than reading it.
+    """
 
     def __init__(self) -> None:
         self._memory = bytearray()
 
     def read(self, file: BinaryIO) -> tuple[Text, int, bool] | None:
-        """From where `file` stands, and stays, to its end as it is now: the text, as long as the next
-        call; the size of its whole lines in bytes; whether that is all. None: over TEXT_BYTES."""
+        """Read `file` from its position, which stays, to its current end.
+
+        Returns the text (valid until the next call), the size of its complete lines in bytes, and
+        whether the last line is complete. None: the text is longer than TEXT_BYTES.
+        """
         begin = file.tell()
         size = os.fstat(file.fileno()).st_size - begin
         if size > TEXT_BYTES:
@@ -51,11 +56,11 @@ class TextBuffer:
         return text, whole, whole == got
 
 
-Room = tuple[dict[str, Array], Array]  # of a batch: by column; the files' numbers
+Room = tuple[dict[str, Array], Array]  # of a batch: arrays by column; the files' numbers
 
 
 def allocate_buffer() -> Room:
-    """Memory is taken as it is filled."""
+    """Return arrays for a batch. The kernel provides the memory when they are filled."""
     columns: dict[str, Array] = {
         name: np.empty(ROWS, dtype=TYPES[kind]) for name, kind in SAMPLE_COLUMNS.items()
     }
@@ -63,18 +68,22 @@ def allocate_buffer() -> Room:
 
 
 class RowBatch:
-    """Rows of files; `day`: all are of it, None: they may be of several."""
+    """Rows of files; `day` None: they may be of several days."""
 
     def __init__(self, day: str | None, room: Room | None = None) -> None:
         self.day = day
         self.count = 0
-        self.room = room or allocate_buffer()  # for another batch, once this one is written
+        self.room = room or allocate_buffer()  # reused by another batch after this one is written
         self._arrays, self._numbers = self.room
-        self._rows = 0  # of the file that was read last, not yet counted
-        self._files: list[tuple[str, ...]] = []  # their KEYs
+        self._rows = 0  # of the last file, not yet added
+        self._files: list[tuple[str, ...]] = []  # their KEY values
 
     def read(self, text: Text, size: int, columns: Sequence[str]) -> int:
-        """A file's lines, `size` bytes of `text`: how many, or below 0 (sample_library.FULL: no room); see keep()."""
+        """Read a file's lines, `size` bytes of `text`, after the rows of the batch.
+
+        Returns the number of rows, or an error below 0 (sample_library.FULL: no space).
+        `add_file_rows` must confirm the rows.
+        """
         read = sample_library.read_samples()
         assert read is not None
         kinds: list[int] = []
@@ -98,11 +107,11 @@ class RowBatch:
         return rows
 
     def is_of_day(self, day: str | None) -> bool:
-        """Whether the rows just read are all of this day; any are of None."""
+        """Whether the rows just read are all of this day; always so for None."""
         times = self._arrays["unix_s"][self.count : self.count + self._rows]
         if day is None or not self._rows:
             return True
-        low, high = float(times.min()), float(times.max())  # NaN when one is
+        low, high = float(times.min()), float(times.max())  # NaN if any is NaN
         if day == UNKNOWN or not high - low < DAY_S:
             return False
         return format_day(low) == day == format_day(high)
@@ -110,14 +119,17 @@ class RowBatch:
     def add_file_rows(
         self, key: tuple[str, ...], totals: Sequence[str]
     ) -> list[float | int | None]:
-        """Count the rows just read as those of a file; its largest values of some columns."""
+        """Add the rows just read as those of a file; return its largest values of some columns."""
         begin, self.count = self.count, self.count + self._rows
         self._numbers[begin : self.count] = len(self._files)
         self._files.append(key)
         return [find_largest(self._arrays[name][begin : self.count]) for name in totals]
 
     def write(self, engine: DuckDBPyConnection, parts: Parts) -> list[Part]:
-        """Into parts. `engine` must not be in a transaction: it would hold the arrays to its end."""
+        """Write the rows to Parquet files.
+
+        `engine` must not be in a transaction, which would keep the arrays until its end.
+        """
         if not self._files:
             return []
         rows = {name: array[: self.count] for name, array in self._arrays.items()}
@@ -139,14 +151,14 @@ class RowBatch:
 
 
 def convert_nan_to_null(column: str) -> str:
-    """A column of a batch as DuckDB shall have it; NaN it takes for NULL by itself."""
+    """Return SQL for a column of a batch. DuckDB itself takes NaN for NULL."""
     if SAMPLE_COLUMNS[column] == "BIGINT":
         return f"nullif({column}, {NOT_KNOWN}) AS {column}"
     return column
 
 
 def find_largest(array: Array) -> float | int | None:
-    """None: all are not known."""
+    """Return the largest known value of the array; None: all are unknown."""
     if not array.size:
         return None
     value = np.fmax.reduce(array).item()

@@ -1,9 +1,8 @@
-"""The sessions of a study that is run again and again: docs/formats.md part 6.
+"""The sessions of a study that is repeated (docs/formats.md part 6).
 
-Each session is a study's folder of its own, NAME.study in STUDY.sessions/. The index sessions.jsonl
-there has a line for each: its name, its number and when it began. A number is never given twice, not
-even after a session's folder was deleted by hand. A folder that was renamed by hand is not in the
-index: its plan has the number.
+Each session is a study's folder NAME.study in STUDY.sessions/. The index sessions.jsonl there has a
+line for each: name, number and start. A number is never reused, even after a session's folder was
+deleted by hand. A folder that was renamed by hand is not in the index: its plan has the number.
 """
 
 from __future__ import annotations
@@ -27,20 +26,21 @@ FIELDS = {"name": (str,), "number": (int,), "began_unix_s": (int, float)}
 class Session:
     """One session of a study.
 
-    Sorted by `number` (1, 2, 3 … in the order of submission), not by time: clocks step back.
+    Sessions are sorted by `number` (1, 2, 3 … in the order of submission), not by time, since
+    clocks can be set back.
     """
 
-    name: str  # of its folder, without .study
+    name: str  # name of its folder, without .study
     number: int
-    began_unix_s: float  # when it was first submitted
+    began_unix_s: float  # time of its first submission
     folder: Path
 
 
 def list_sessions(folder: Path) -> list[Session]:
-    """The submitted sessions in a folder STUDY.sessions, by number; none where there is no folder.
+    """Return the submitted sessions in a folder STUDY.sessions, by number; [] without the folder.
 
-    Reads the index, and a plan only where the index lacks its session; UsageError for a session
-    of which neither tells the number.
+    Reads the index, and a plan only if the index lacks its session. Raises UsageError for a session
+    whose number is in neither.
     """
     known = read_index(folder)
     found = []
@@ -52,7 +52,7 @@ def list_sessions(folder: Path) -> list[Session]:
 
 
 def find_session(folder: Path) -> Session | None:
-    """The session whose folder this is; None: it is no session's, or nothing of it was submitted."""
+    """Return the session of this folder; None: it is no session's, or nothing was submitted."""
     path = folder.absolute()
     if not is_session(path) or not (path / PLAN_FILE).is_file():
         return None
@@ -62,12 +62,12 @@ def find_session(folder: Path) -> Session | None:
 
 
 def is_session(folder: Path) -> bool:
-    """Whether a study's folder is in one of sessions, by its path alone."""
+    """Whether a study's folder is that of a session, by its path alone."""
     return folder.name.endswith(SESSION_SUFFIX) and folder.absolute().parent.name.endswith(SUFFIX)
 
 
 def format_label(folder: Path) -> str:
-    """How a study's folder is named on the command line: NAME, or NAME@SESSION."""
+    """Return a study's name on the command line: NAME, or NAME@SESSION."""
     name = folder.name.removesuffix(SESSION_SUFFIX)
     if not is_session(folder):
         return name
@@ -75,7 +75,7 @@ def format_label(folder: Path) -> str:
 
 
 def list_submitted_names(folder: Path) -> list[str]:
-    """The names of the session folders that have a plan: others were interrupted before it."""
+    """Return the names of session folders with a plan; others were interrupted before it."""
     return [
         plan.parent.name.removesuffix(SESSION_SUFFIX)
         for plan in folder.glob(f"*{SESSION_SUFFIX}/{PLAN_FILE}")
@@ -83,8 +83,11 @@ def list_submitted_names(folder: Path) -> list[str]:
 
 
 def read_index(folder: Path) -> dict[str, tuple[int, float]]:
-    """By name: number and begin. A line cut short is left out; of a name's lines the last counts:
-    the session was deleted, and submitted again."""
+    """Return number and start by name.
+
+    A truncated line is ignored. The last line of a name counts, since the session was deleted and
+    submitted again.
+    """
     try:
         lines = read_regular(folder / INDEX_FILE, PLAN_BYTES).split(b"\n")
     except FileNotFoundError:
@@ -100,7 +103,7 @@ def read_index(folder: Path) -> dict[str, tuple[int, float]]:
 
 
 def read_from_plan(session: Path) -> tuple[int, float]:
-    """Number and begin of a session that the index lacks."""
+    """Return number and start from the plan of a session that the index lacks."""
     said: Any = read_plan(session).study.get("session")
     try:
         entry = read_fields(said if isinstance(said, Mapping) else {}, FIELDS)

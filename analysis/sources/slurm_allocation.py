@@ -1,4 +1,4 @@
-"""What Slurm allocated to a job and what the job used, from its line of sacct and those of its steps."""
+"""What Slurm allocated to a job, and its usage, from sacct's lines of the job and its steps."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ SIZE = re.compile(r"(\d+(?:\.\d+)?)([KMGTP]?)", re.ASCII)
 NO_MEMORY = "this cluster hands out no memory: AllocTRES has no mem"
 NO_GPUS = "AllocTRES names no GPU: there is none, or the cluster does not track gres/gpu"
 SHARED_GPUS = "it has parts of GPUs (AllocTRES: {}), and how many GPUs that is, Slurm does not say"
-# TotalCPU is of samples, and Elapsed of whole seconds.
+# TotalCPU comes from samples, and Elapsed is in whole seconds.
 CPU_ROUNDING, ELAPSED_ROUNDING_S = 1.01, 1.0
 LIMITS = {"UNLIMITED": "there is none", "Partition_Limit": "it is the partition's"}
 
 
 def parse_duration_s(text: str) -> float | None:
-    """`1-02:03:04`, `00:06.431` -> seconds; None for anything else."""
+    """Convert `1-02:03:04` or `00:06.431` to seconds; None for anything else."""
     match = CLOCK.fullmatch(text)
     if match is None:
         return None
@@ -28,24 +28,24 @@ def parse_duration_s(text: str) -> float | None:
 
 
 def parse_size_bytes(text: str) -> int | None:
-    """`211836K`, `4.50G`, `1000` -> bytes, by powers of 1024."""
+    """Convert `211836K`, `4.50G` or `1000` to bytes; units are powers of 1024."""
     match = SIZE.fullmatch(text)
     return round(float(match[1]) * 1024 ** " KMGTP".index(match[2] or " ")) if match else None
 
 
 def parse_tres(text: str) -> dict[str, str]:
-    """`cpu=2,gres/gpu=1,mem=4G` by name."""
+    """Split `cpu=2,gres/gpu=1,mem=4G` into values by name."""
     return {name: value for part in text.split(",") for name, _, value in [part.partition("=")]}
 
 
 def find_count(found: Mapping[str, str], name: str) -> int | None:
-    """How many; None: it does not say."""
+    """Return a number by its name; None: it is missing."""
     value = found.get(name, "")
     return int(value) if value.isascii() and value.isdigit() else None
 
 
 def count_gpus(got: Mapping[str, str]) -> tuple[int | None, str | None]:
-    """How many GPUs, or why it is not known: a TRES that is not tracked is never named."""
+    """Return the number of GPUs, or None and why it is unknown. Untracked TRES are never listed."""
     if (total := find_count(got, "gres/gpu")) is not None:
         return total, None
     of_types = [name for name in got if name.startswith("gres/gpu:")]
@@ -59,7 +59,10 @@ def count_gpus(got: Mapping[str, str]) -> tuple[int | None, str | None]:
 def read_cpu_time(
     row: AccountingRow, total: str, cpus: int | None
 ) -> tuple[float | None, str | None]:
-    """TotalCPU in seconds, or why it is not believed; sacct adds up the steps' at their ends."""
+    """Return TotalCPU in seconds, or None and why it is implausible.
+
+    sacct adds the steps' times when they end.
+    """
     cpu_s = (parse_duration_s(total) or None) if row.end_unix_s is not None else None
     if cpu_s is None or cpus is None or row.elapsed_s is None:
         return cpu_s, None
@@ -74,7 +77,10 @@ def read_cpu_time(
 def read_resident_memory(
     names: Sequence[str], steps: Sequence[Sequence[str]]
 ) -> Iterator[tuple[int, int]]:
-    """Of each step whose memory Slurm looked at: that of its largest task, and as much for all."""
+    """Yield (low, high) bytes of each step that Slurm sampled.
+
+    The low value is that of its largest task, and the high value assumes the same of all tasks.
+    """
     max_rss, ntasks = names.index("MaxRSS"), names.index("NTasks")
     for step in steps:
         size = parse_size_bytes(step[max_rss]) if step[max_rss] else None
@@ -86,7 +92,10 @@ def read_resident_memory(
 def read_allocation(
     row: AccountingRow, names: Sequence[str], lines: Sequence[Sequence[str]]
 ) -> Allocation:
-    """The job's line as `row`; `lines` of its steps, fields in the order of `names`."""
+    """Return the allocation of the job `row`.
+
+    `lines` are those of its steps, with fields in the order of `names`.
+    """
     cells = dict(zip(names, row.fields, strict=True))
     asked, got = parse_tres(cells["ReqTRES"]), parse_tres(cells["AllocTRES"])
     found = list(read_resident_memory(names, lines))

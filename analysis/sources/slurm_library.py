@@ -1,10 +1,10 @@
-"""Slurm's accounting by pyslurm, Slurm's own library, for programs that ask for it:
+"""Slurm's accounting by the library pyslurm, for programs that request it:
 
     collect(study_dir, accounting={"slurm": PySlurm()})
 
-pyslurm has to be of the same release as Slurm: its structures are compiled in. It reads jobs of one start
-that completed with their steps; Sacct reads all others. Some fields stay empty, because pyslurm has other
-values there than sacct: CPU times (whole seconds), the largest memory and I/O (0 where nothing is known).
+pyslurm must be of the same release as Slurm, whose structures are compiled in. It reads jobs of one
+start that completed with their steps; Sacct reads all others. Some fields stay empty, since pyslurm
+has other values there than sacct: CPU times (whole seconds), largest memory and I/O (0 if unknown).
 Steps are not read.
 """
 
@@ -21,8 +21,9 @@ from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.accounting import AccountingRow, StepRow
 from steelyard.analysis.sources.sacct import FIELDS, Sacct, parse_row
 
-OLDEST = "25.11"  # before, it does not tell how often a job started
-# sacct's fields by the library's names; tests/system/cluster/test_pyslurm.py compares each with sacct.
+OLDEST = "25.11"  # earlier releases do not have the number of starts
+# sacct's fields and the library's names; tests/system/cluster/test_pyslurm.py compares each with
+# sacct.
 OF_JOB = {
     "JobID": "id", "JobIDRaw": "id", "JobName": "name", "User": "user_name", "State": "state",
     "Partition": "partition", "Reason": "state_reason", "Submit": "submit_time",
@@ -33,17 +34,17 @@ OF_JOB = {
 EMPTY = ("TotalCPU", "UserCPU", "SystemCPU", "MaxRSS", "MaxVMSize", "MaxDiskRead", "MaxDiskWrite",
          "ConsumedEnergyRaw", "OriginalSLUID")  # fmt: skip
 TOLD = tuple(name for name in FIELDS if name not in EMPTY)
-DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's: sluid.c
+DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: sluid.c
 
 
 def parse_release(text: str) -> str:
-    """`slurm-wlm 25.11.7` or `25.11.2` -> `25.11`."""
+    """Return `25.11` for `slurm-wlm 25.11.7` or `25.11.2`."""
     found = re.search(r"\d\d\.\d\d", text)
     return found[0] if found else "not known"
 
 
 def load_library(sacct: str = "sacct") -> Any:
-    """The module; MissingError where it is not there, or not of Slurm's release."""
+    """Return the module; raise MissingError if it is missing or not of Slurm's release."""
     try:
         module = importlib.import_module("pyslurm")
         done = subprocess.run(
@@ -62,7 +63,7 @@ def load_library(sacct: str = "sacct") -> Any:
 
 
 class PySlurm(Sacct):
-    """Slurm's accounting by its library, and by sacct where the library does not tell all."""
+    """Slurm's accounting by its library, and by sacct for jobs that the library cannot read."""
 
     def rows(
         self, job_ids: Sequence[str], since_unix_s: float = 0.0
@@ -75,7 +76,7 @@ class PySlurm(Sacct):
         yield from super().rows([job_id for job_id in job_ids if job_id not in read])
 
     def load_jobs(self, module: Any, job_ids: Sequence[str]) -> list[Any]:
-        """The jobs among these that the library has whole; it knows no `4711_3` and `4711+1`."""
+        """Return those jobs that the library has complete; it cannot look up `4711_3` and `4711+1`."""
         plain = [int(job_id) for job_id in job_ids if job_id.isdecimal()]
         try:
             found = module.db.Jobs.load(module.db.JobFilter(ids=plain)) if plain else {}
@@ -88,14 +89,17 @@ class PySlurm(Sacct):
 
 
 def is_complete(job: Any) -> bool:
-    """One start of a job that is no array and not heterogeneous, and that completed with its steps."""
+    """Whether the job is plain, had one start, and completed with its steps.
+
+    A plain job is no array task and no component of a heterogeneous job.
+    """
     states = {job.state, *(step.state for step in job.steps.values())}
     is_plain = not job.array_id and not job.heterogeneous_id and not job.requeue_count
     return is_plain and states == {"COMPLETED"}
 
 
 def build_row(job: Any) -> AccountingRow:
-    """The job's line, its fields in the order that sacct has them."""
+    """Return the job's row, with fields in sacct's order."""
     cells: dict[str, object] = {
         **{name: getattr(job, attribute) for name, attribute in OF_JOB.items()},
         "ExitCode": "0:0",
@@ -117,14 +121,14 @@ def build_row(job: Any) -> AccountingRow:
 
 
 def format_sluid(number: int | None) -> str:
-    """sluid2str of Slurm's src/common/sluid.c: thirteen digits of five bits."""
+    """Format an id as sluid2str of Slurm's src/common/sluid.c: thirteen digits of five bits."""
     if not number:
         return ""
     return "s" + "".join(DIGITS[number >> shift & 31] for shift in range(60, -5, -5))
 
 
 def format_resources(found: Any) -> str:
-    """`billing=1,cpu=1,mem=1000M,node=1` of the library's objects; some have several kinds."""
+    """Format the library's objects as `billing=1,cpu=1,mem=1000M,node=1`."""
     parts = {}
     for name in found.to_dict():
         value = getattr(found, name, None)

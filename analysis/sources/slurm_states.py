@@ -1,4 +1,4 @@
-"""Slurm's words for the id and the state of a job, and what each state is called here."""
+"""Slurm's job ids and states, and the corresponding states of Steelyard."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.sources.hostlist import expand_ranges, is_number
 
-# The first word of the State that sacct and squeue tell -> docs/formats.md part 8.
+# First word of State in sacct and squeue, and the state of docs/formats.md part 8.
 STATES = {
     "BOOT_FAIL": "node_fail",
     "CANCELLED": "cancelled",
@@ -58,9 +58,9 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """sacct's JobID taken apart."""
+    """The parts of sacct's JobID."""
 
-    job: str  # array or het job's id, or the job's own
+    job: str  # id of the array, of the heterogeneous job, or of the job
     task: str | None = None
     waits_in_array: bool = False
     waiting_tasks: tuple[int, ...] = ()
@@ -76,7 +76,7 @@ JOB_ID = re.compile(
 
 
 def split_job_id(text: str) -> JobKey | None:
-    """The parts of `100`, `100_3`, `100_[3-9%2]`, `100+1` and their steps; None: no job id."""
+    """Return the parts of `100`, `100_3`, `100_[3-9%2]`, `100+1` and their steps; None: no job id."""
     match = JOB_ID.fullmatch(text)
     if match is None:
         return None
@@ -87,7 +87,7 @@ def split_job_id(text: str) -> JobKey | None:
 
 
 def parse_waiting_tasks(text: str) -> Iterator[int]:
-    """`1,3,5-9:2` -> 1, 3, 5, 7, 9."""
+    """Yield 1, 3, 5, 7, 9 for `1,3,5-9:2`."""
     for part in text.split(","):
         numbers, colon, step = part.partition(":")
         if colon and not (is_number(step) and int(step)):

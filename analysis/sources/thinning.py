@@ -1,4 +1,4 @@
-"""Samples that a sweep has thinned (docs/records.md): each line of theirs says so."""
+"""Notes on samples that a sweep has thinned (docs/records.md), which each of their lines states."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from pathlib import Path
 from steelyard.jobscripts.userfiles import BULK_BYTES, open_regular
 
 COLUMN = "thinned_s"
-LINE_BYTES = 1 << 20  # longer than any
+LINE_BYTES = 1 << 20  # longer than any line
 WORDS = "a sweep has thinned its samples"
 
 
 def read_spacing_s(header: bytes, first: bytes) -> int | None:
-    """In how many seconds one line is left, by a file's first two lines; 0: none between its ends;
-    None: all are there."""
+    """Return the seconds per remaining line, from a file's first two lines.
+
+    0: only the ends remain. None: the file is complete.
+    """
     names = header.rstrip(b"\r\n").split(b",")
     if COLUMN.encode() not in names:
         return None
@@ -23,13 +25,13 @@ def read_spacing_s(header: bytes, first: bytes) -> int | None:
 
 
 def format_note(every_s: int) -> str:
-    """For people."""
+    """Return the note for users."""
     left = f"one in {every_s} s is left" if every_s else "none is left between its ends"
     return f"{WORDS}: {left}. Totals are what they were; rates are means of longer times"
 
 
 def read_note(path: Path | None) -> str | None:
-    """The words for a file; None: it is whole, or not there."""
+    """Return the note for a file; None: it is complete, or does not exist."""
     if path is None:
         return None
     try:
