@@ -56,10 +56,10 @@ COMPUTED = frozenset(
 
 
 class Study:
-    """A study's database, open for reading; what is computed from it is computed once, when asked.
+    """A study's database, open for reading. Computed tables are computed once, on first use.
 
-    Nothing is written. Close it, or use it in a `with`: a collect waits for no reader, but is
-    refused as long as one is there.
+    Nothing is written to the study. Close it, or use it in a `with` statement: while a reader is
+    open, collect is refused.
     """
 
     def __init__(self, folder: Path, include_invalid: bool = False) -> None:
@@ -83,7 +83,7 @@ class Study:
         self.close()
 
     def close(self) -> None:
-        """Relations of this study cannot be used afterwards."""
+        """Close the database; relations of this study cannot be used afterwards."""
         self._connection.close()
 
     @property
@@ -95,7 +95,7 @@ class Study:
         return sorted({*COMPUTED, *(name for (name,) in rows)})
 
     def table(self, name: str) -> duckdb.DuckDBPyRelation:
-        """A table or view, read when it is used; UsageError lists the known ones."""
+        """Return a table or view, which is read when it is used; UsageError lists the known ones."""
         if name not in self.tables:
             raise UsageError(f"no table '{name}'; there are {', '.join(self.tables)}", name)
         if name in COMPUTED:
@@ -103,14 +103,14 @@ class Study:
         return self._connection.table(name)
 
     def sql(self, query: str) -> duckdb.DuckDBPyRelation:
-        """A SELECT over the tables; what it names of the computed ones is computed first."""
+        """Return a SELECT over the tables; the computed tables that it names are computed first."""
         for name in COMPUTED & set(re.findall(r"\w+", query.lower())):
             self._compute(name)
         return self._connection.sql(query)
 
     def frame(self, name: str) -> Any:
-        """A table or view, computed or not, as a pandas data frame."""
-        if importlib.util.find_spec("pandas") is None:  # DuckDB makes the frame with it
+        """Return a table or view, computed or not, as a pandas data frame."""
+        if importlib.util.find_spec("pandas") is None:  # DuckDB uses it for the frame
             raise MissingError(
                 "a data frame needs pandas, which is not installed: `pip install pandas`; "
                 "or use the relation itself (table, sql, means), which needs nothing more"
@@ -129,7 +129,7 @@ class Study:
 
     @cached_property
     def data(self) -> StudyData:
-        """What the statistics are made of."""
+        """The data that the statistics are computed from."""
         return read_study(self.folder, self.include_invalid)
 
     @cached_property
@@ -139,7 +139,7 @@ class Study:
 
     @cached_property
     def findings(self) -> list[Finding]:
-        """What a reader must know, gravest first."""
+        """The findings of the report, the most severe first."""
         return find_all(self.summary)
 
     @property
@@ -153,9 +153,9 @@ class Study:
         return self.table("values")
 
     def row(self, variant: str, condition: str | Mapping[str, Any], metric: str) -> Row:
-        """One metric under one condition; UsageError names what there is.
+        """Return one metric under one condition; UsageError lists the existing ones.
 
-        `condition`: `threads=2` or {"threads": 2}; factors that are left out have the baseline's
+        `condition` is `threads=2` or {"threads": 2}; factors that are left out have the baseline's
         level.
         """
         found = self.summary.row(variant, check_label(self.summary, condition), metric)
@@ -177,12 +177,12 @@ class Study:
 
     @cached_property
     def _computed(self) -> dict[str, Relation]:
-        """What is not in the database, by name; `runs` is there, and read from there."""
+        """The computed tables by name; `runs` is in the database, and read from there."""
         made = build_relations(self.summary, self.findings)
         return {relation.name: relation for relation in made if relation.name in COMPUTED}
 
     def _compute(self, name: str) -> None:
-        """A computed relation becomes a temporary table."""
+        """Write a computed relation to a temporary table."""
         if name in self._written:
             return
         relation = self._computed[name]
@@ -195,10 +195,10 @@ class Study:
 
 
 def load(study: str | Path, include_invalid: bool = False) -> Study:
-    """A collected study by its folder, its NAME, NAME@SESSION or NAME.toml; close it after use.
+    """Open a collected study by its folder, NAME, NAME@SESSION or NAME.toml; close it after use.
 
-    MissingError when it was not collected; `include_invalid`: runs whose conditions were not met
-    count in means, too.
+    Raises MissingError when it was not collected. `include_invalid`: runs whose conditions were not
+    met count in means, too.
     """
     path = Path(study)
     name, at, session = path.name.rpartition("@")

@@ -1,5 +1,7 @@
-"""Threads of their own for DuckDB and for our reader of samples, while Python goes on with other
-files."""
+"""Background threads for DuckDB and for the sample reader in C.
+
+Python reads other files meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,11 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from duckdb import DuckDBPyConnection
 
 INTERRUPT_S = 0.05
-AHEAD = 1  # pieces of work that may wait: what lies ready for them needs room
+AHEAD = 1  # tasks that may wait: their prepared data need space
 
 
 class OrderedWorker:
-    """Pieces of work in a thread of its own, one after the other; `ahead`: so many may wait."""
+    """Runs tasks in its own thread, one after another; `ahead` tasks may wait."""
 
     def __init__(self, name: str, ahead: int) -> None:
         self._pool = ThreadPoolExecutor(1, name)
@@ -22,38 +24,38 @@ class OrderedWorker:
         self._ahead = ahead
 
     def submit(self, work: Callable[[], None]) -> None:
-        """Do it after all before it; waits while enough is waiting. Raises what those raised."""
+        """Add a task; wait while enough tasks are waiting. Raises the error of an earlier task."""
         while len(self._waiting) > self._ahead:
             self._waiting.popleft().result()
         self._waiting.append(self._pool.submit(work))
 
     def wait(self) -> None:
-        """Until all is done; raises what the first that failed raised."""
+        """Wait until all tasks are done; raise the error of the first that failed."""
         while self._waiting:
             self._waiting.popleft().result()
 
     def cancel(self) -> None:
-        """What has not begun is not done."""
+        """Cancel the tasks that have not started."""
         for future in tuple(self._waiting):
             future.cancel()
 
     def end(self) -> None:
-        """After what waits."""
+        """End the thread after the waiting tasks."""
         self._pool.shutdown(wait=True)
 
 
 class Background(OrderedWorker):
-    """Pieces of work on one connection; nobody else may use it before wait()."""
+    """Runs tasks on one connection, which no other thread may use before `wait` returns."""
 
     def __init__(self, connection: DuckDBPyConnection) -> None:
         super().__init__("duckdb", AHEAD)
         self._connection = connection
 
     def close(self, *, interrupt: bool) -> None:
-        """End, after what waits; `interrupt`: at once."""
+        """End after the waiting tasks, or with `interrupt` at once."""
         if interrupt:
             self.cancel()
-        # Again and again: an interrupt before a statement begins is forgotten.
+        # Repeat it: an interrupt before a statement starts has no effect.
         while interrupt and wait(tuple(self._waiting), timeout=INTERRUPT_S).not_done:
             self._connection.interrupt()
         self.end()

@@ -1,4 +1,4 @@
-"""What benchmarks say of themselves (jobscripts/NAME/benchmark.toml): no other module names one."""
+"""Traits that benchmarks state (jobscripts/NAME/benchmark.toml), so that no other module names one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.jobscripts.registry import Benchmark, load
 
 @functools.cache
 def find_description(name: str) -> Benchmark | None:
-    """None for one that this version does not have: a study outlives a benchmark."""
+    """Return a benchmark's description; None: this version lacks it, but old studies may have it."""
     try:
         return load(name)
     except UnknownBenchmarkError:
@@ -18,20 +18,23 @@ def find_description(name: str) -> Benchmark | None:
 
 
 def finds_own_figures(variant: str) -> bool:
-    """Whether the study itself says what its figures are; a variant begins with its benchmark."""
+    """Whether the study itself defines the figures; a variant begins with its benchmark."""
     benchmark = find_description(variant.split()[0])
     return benchmark is not None and benchmark.finds_own_figures
 
 
 def elapsed_figures(variant: str) -> frozenset[str]:
-    """Figures of a benchmark that are the time of a whole run, as the common `elapsed_s` is."""
+    """Return the figures of a benchmark that are the time of a complete run, like `elapsed_s`."""
     benchmark = find_description(variant.split()[0])
     results = {} if benchmark is None else benchmark.results
     return frozenset(name for name, spec in results.items() if spec.is_elapsed)
 
 
 def is_elapsed_figure(variant: str, metric: str) -> bool:
-    """Whether a figure is the time of a whole run, which the study's own figures come before."""
+    """Whether a figure is the time of a complete run.
+
+    The study's own figures precede such figures.
+    """
     return metric in elapsed_figures(variant)
 
 
@@ -42,6 +45,6 @@ def has_time_order(name: str) -> bool:
 
 
 def is_program_tag(key: str) -> bool:
-    """Whether a tag says what a benchmark's program was, or what it used of the processor."""
+    """Whether a tag describes a benchmark's program, or its use of the processor."""
     benchmark = find_description(key.partition(".")[0])
     return benchmark is not None and key in benchmark.program_tags

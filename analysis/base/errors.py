@@ -1,18 +1,18 @@
-"""What can go wrong through no bug of ours: each carries a sentence for the person at the keyboard.
+"""Errors that are no bugs. Each carries a message for the user.
 
-The sentence says what was expected, what was found, and what to do. Anything else that is raised
-is a bug and keeps its traceback.
+The message states what was expected, what was found, and what to do. Any other exception is a bug
+and keeps its traceback.
 """
 
 from __future__ import annotations
 
 
 class SteelyardError(Exception):
-    """Base of all expected errors."""
+    """The base of all expected errors."""
 
 
 class UsageError(SteelyardError):
-    """Wrong usage or input; `part` is the faulty piece (a key, a file, an option)."""
+    """Wrong usage or input; `part` is the faulty key, file or option."""
 
     def __init__(self, message: str, part: str | None = None) -> None:
         super().__init__(message)
@@ -20,11 +20,11 @@ class UsageError(SteelyardError):
 
 
 class MissingError(SteelyardError):
-    """Something needed is not there: a program, a package, a service, a file of ours."""
+    """Something required does not exist: a program, a package, a service, a file of Steelyard."""
 
 
 class ConditionError(SteelyardError):
-    """A condition that was asked for could not be applied."""
+    """A requested condition could not be applied."""
 
 
 class RunsFailedError(SteelyardError):

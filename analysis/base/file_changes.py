@@ -1,8 +1,8 @@
-"""Has a file changed since an earlier look? The one answer to that, by size and times.
+"""Detects whether a file has changed since it was last examined, by size and times.
 
-A file counts as unchanged when its size, the time of its content and, where that can be believed, the
-time of its inode are what they were. Content is not read. Two changes within RACE_NS may leave the same
-times: a file that was changed so short a time ago is taken for changed.
+A file counts as unchanged when its size, its modification time and (where it is reliable) its
+inode's change time are unchanged. Content is not read. Two changes within RACE_NS may have the same
+times, so that a file with a more recent change counts as changed.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from pathlib import Path
 from steelyard.jobscripts.userfiles import WITHOUT_WAITING
 
 RACE_NS = 2_000_000_000
-MOST_FILES = 2000  # below one folder: to read more again costs no more than to look at them
-PROGRAM = ("analysis", "facts", "jobscripts")  # the folders whose code makes rows of files
+MOST_FILES = 2000  # below one folder: to read more files again costs no more than to examine them
+PROGRAM = ("analysis", "facts", "jobscripts")  # the folders whose code converts files to rows
 
-# Inode, size in bytes, time of the content, time of the inode's own last change, in ns. The last one
-# nobody can set, as `touch` does the other.
+# Inode, size in bytes, modification time and change time in ns. Programs such as `touch` cannot set
+# the change time.
 Identity = list[int]
 
 
 class UnknownChangeError(Exception):
-    """A look at these files cannot show that they are unchanged."""
+    """These files cannot be shown to be unchanged."""
 
 
 def read_identity(path: str, folder_fd: int) -> Identity:
-    """Of a file or folder below an open one, which must be readable; OSError as open() has it.
+    """Return the identity of a readable file or folder below an open one.
 
-    It is opened, not only asked for: then NFS asks its server.
+    Raises OSError as open() does. The file is opened, not only examined, since NFS then queries its
+    server.
     """
     fd = os.open(path, WITHOUT_WAITING, dir_fd=folder_fd)
     try:
@@ -43,19 +44,20 @@ def read_identity(path: str, folder_fd: int) -> Identity:
 
 
 def latest_change_ns(one: Identity) -> int:
-    """The later of its times."""
+    """Return the later of the two times, in ns."""
     return max(one[2:])
 
 
 def list_files(
     folder: str, has_inode_time: Callable[[str, int], bool] = lambda name, mode: True
 ) -> list[tuple[str | int, ...]]:
-    """Every file below a folder: path, size in bytes, time of its content and of its inode, in ns;
-    empty where there is no folder.
+    """Return path, size in bytes, modification time and change time (ns) of all files below a
+    folder.
 
-    `has_inode_time(name, mode)`: whether the inode's time can be believed; else 0 stands for it.
-    UnknownChangeError where there are more than MOST_FILES, a link, which shows nothing of its target,
-    or a file that was changed less than RACE_NS ago.
+    The result is empty if the folder does not exist. `has_inode_time(name, mode)` states whether
+    the change time is reliable; otherwise it is 0. Raises UnknownChangeError for more than
+    MOST_FILES files, for a link (which does not show changes of its target), and for a file that
+    changed less than RACE_NS ago.
     """
     found: list[tuple[str | int, ...]] = []
     below, latest_ns = [folder], time.time_ns() - RACE_NS
@@ -79,20 +81,20 @@ def list_files(
 
 
 def digest(*parts: object) -> str:
-    """One word for all of these."""
+    """Return one digest of all values."""
     return hashlib.blake2b(repr(parts).encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 @functools.cache
 def digest_program() -> str:
-    """Of the files of this Steelyard that make rows: another release may read the same file otherwise."""
+    """Return a digest of Steelyard's own files that make rows, since another version may differ."""
     package = Path(__file__).parents[2]
     files = (row for name in PROGRAM for row in _list_program_files(package / name))
     return digest(*sorted(files))
 
 
 def _list_program_files(folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of each; what Python compiles of them is no source."""
+    """Yield path, size and time of each source file, without Python's compiled files."""
     for path in folder.rglob("*"):
         if path.suffix != ".pyc" and path.is_file():
             status = path.stat()

@@ -1,7 +1,7 @@
-"""Work that a second, forked process shares: figures take half of a report's time.
+"""Shares work with a second, forked process: figures take half of a report's time.
 
-Each process takes the next piece when it is done with one, so that a busy second core costs
-little. What comes out does not depend on who did what.
+Each process takes the next task when it has finished one, so that a busy second core costs little.
+The results do not depend on which process did a task.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Generic, NoReturn, Self, TypeVar
 
 T = TypeVar("T")  # something that can be pickled
 
-NUMBER = 4  # bytes of a piece's place in the queue
+NUMBER = 4  # bytes of a task's index in the queue
 LOG = logging.getLogger(__name__)
 
 
 class SharedWork(Generic[T]):
-    """Pieces of work that a second process begins at once; results() helps and waits.
+    """Tasks that a second process starts at once; `results` does some of them and waits.
 
-    Without a second process where that is of no use or not safe (one core; other threads).
+    There is no second process where it is useless or unsafe (one core; other threads).
     """
 
     def __init__(self, pieces: Sequence[Callable[[], T]]) -> None:
@@ -45,28 +45,28 @@ class SharedWork(Generic[T]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Ends the second process if its results are no longer wanted."""
+        """Kill the second process if its results were not read."""
         if self._child:
             os.kill(self._child, signal.SIGKILL)
             self._wait_for_helper()
 
     def results(self) -> list[T]:
-        """In the order of the pieces. Raises what a piece raises."""
+        """Return the results in the order of the tasks. Raises the error of a task."""
         found: dict[int, T] = {}
         if self._child:
             found = {place: self._pieces[place]() for place in self._claim_indices()}
             found |= self._read_helper_results()
-        # What failed there is tried here: it heals, or is told by what it raises.
+        # Tasks that failed in the second process are repeated here, which raises their error.
         return [found[i] if i in found else piece() for i, piece in enumerate(self._pieces)]
 
     def _start_helper(self) -> None:
-        # A file of places: both processes read on from where either stopped (open(2), fork(2)).
+        # A file of indices: both processes share its position (open(2), fork(2)).
         self._queue = os.memfd_create("pieces")
         os.write(self._queue, b"".join(i.to_bytes(NUMBER, "big") for i in range(len(self._pieces))))
         os.lseek(self._queue, 0, os.SEEK_SET)
         self._answer, writer = os.pipe()
         first = os.getpid()
-        sys.stdout.flush()  # else both would print what waits there
+        sys.stdout.flush()  # else both processes would print the buffered text
         sys.stderr.flush()
         self._child = os.fork()
         if not self._child:
@@ -75,12 +75,12 @@ class SharedWork(Generic[T]):
         os.close(writer)
 
     def _claim_indices(self) -> Iterator[int]:
-        """Places of the pieces that nobody else will do."""
+        """Yield the indices of tasks that the other process has not taken."""
         while place := os.read(self._queue, NUMBER):
             yield int.from_bytes(place, "big")
 
     def _run_helper(self, writer: int, first: int) -> NoReturn:
-        """The second process, to its end; without the first one nobody wants its work."""
+        """Do tasks in the second process, then exit. It stops if the first process is dead."""
         try:
             found: dict[int, T] = {}
             try:
@@ -97,7 +97,7 @@ class SharedWork(Generic[T]):
             os._exit(0)
 
     def _read_helper_results(self) -> dict[int, T]:
-        """What the second process did; nothing, and a warning, where it failed."""
+        """Return the results of the second process; {} and a warning if it failed."""
         with open(self._answer, "rb", closefd=False) as file:
             answer = file.read()
         status = self._wait_for_helper()
@@ -110,7 +110,7 @@ class SharedWork(Generic[T]):
         return dict(found)
 
     def _wait_for_helper(self) -> int:
-        """Wait for the second process; its exit status, or the signal as a negative number."""
+        """Wait for the second process; return its exit status, or the signal as a negative number."""
         child, self._child = self._child, 0
         os.close(self._queue)
         os.close(self._answer)
@@ -118,7 +118,7 @@ class SharedWork(Generic[T]):
 
 
 def can_fork() -> bool:
-    """Whether there is a second core, and no other thread: its locks would stay shut in a copy."""
+    """Whether there is a second core, and no other thread, whose locks would stay locked in a fork."""
     if len(os.sched_getaffinity(0)) < 2:
         return False
     return sum(1 for _ in Path("/proc/self/task").iterdir()) == 1

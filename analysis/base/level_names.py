@@ -1,8 +1,8 @@
-"""What a factor's levels are called in labels, tables and figures.
+"""Names of a factor's levels in labels, tables and figures.
 
-A study file may name levels: `network = { near = "delay=1ms", far = "delay=50ms" }`. Unnamed network
-conditions, launchers and files are shown without what all levels of their factor have in common:
-`delay=25ms` and `delay=50ms` of `rate=20mbit,delay=25ms` and `rate=20mbit,delay=50ms`.
+A study file may name levels: `network = { near = "delay=1ms", far = "delay=50ms" }`. Unnamed
+network conditions, launchers and files are shown without what all levels of their factor have in
+common: `delay=25ms` and `delay=50ms` for `rate=20mbit,delay=25ms` and `rate=20mbit,delay=50ms`.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 
-# Keys of a table that is a range or a pattern of files: no names of levels.
+# Keys of a table that is a range or a file pattern, not names of levels.
 RANGE = ("from", "to", "step", "factor")
 FILES = ("files", "sample", "seed")
 NODE = "node"  # a factor without a natural baseline: nodes are compared with their median
-LISTS = ("network", "launcher")  # factors whose levels are items with commas between
+LISTS = ("network", "launcher")  # factors whose levels are lists of items separated by commas
 
-Texts = Mapping[str, Mapping[str, str]]  # of each factor, by the level's own text, what is shown
+Texts = Mapping[str, Mapping[str, str]]  # by factor and text of a level: the rendered name
 
 
 def has_names(value: object) -> bool:
-    """Whether [factors] has a table from name to level here."""
+    """Whether the value in [factors] is a table from name to level."""
     return isinstance(value, dict) and bool(value) and not {*RANGE, *FILES} & value.keys()
 
 
 def format_level(level: object) -> str:
-    """A level as labels have it: `true`, `2`, `delay=50ms`."""
+    """Format a level for labels: `true`, `2`, `delay=50ms`."""
     return str(level).lower() if isinstance(level, bool) else str(level)
 
 
 def format_levels(factors: Mapping[str, Sequence[object]], toml: str) -> Texts:
-    """What is shown for every level; `toml`: the study file, which may have names."""
+    """Return the name of every level; `toml` is the study file, which may define names."""
     names = dict(read_names(toml))
     return {
         factor: names.get(factor) or dict(zip(map(format_level, levels), shown, strict=True))
@@ -41,7 +41,7 @@ def format_levels(factors: Mapping[str, Sequence[object]], toml: str) -> Texts:
 
 
 def read_names(toml: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Of each factor with named levels {level's text: name}."""
+    """Yield each factor with named levels, and {level's text: name}."""
     try:
         factors = tomllib.loads(toml).get("factors", {})
     except tomllib.TOMLDecodeError:
@@ -52,7 +52,7 @@ def read_names(toml: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def remove_common_parts(factor: str, levels: list[str]) -> list[str]:
-    """Only what differs; whole where a level would then be empty or two look alike."""
+    """Remove what all levels have in common, unless one would be empty or two would be equal."""
     if len(levels) < 2:
         return levels
     shown = levels

@@ -1,4 +1,4 @@
-"""What a command that reads, computes and ends sets before the heavy libraries are loaded."""
+"""Process settings of commands that read, compute and end; set before large libraries load."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import gc
 import logging
 import os
 
-OBJECTS = (
-    100_000  # made between two looks for garbage; Python's own 700 cost a report 6 % of its time
-)
+OBJECTS = 100_000  # allocations between collections; Python's 700 took 6 % of a report's time
 
 
 def collect_garbage_rarely() -> None:
-    """For what reads much, makes few cycles and ends soon."""
+    """Collect garbage rarely, in a process that reads much, makes few cycles and ends soon."""
     gc.set_threshold(OBJECTS, 10, 10)
 
 
 def reduce_startup_cost() -> None:
-    """One thread for linear algebra, rare garbage collections, no hints; before numpy is imported.
+    """Set one thread for linear algebra and rare garbage collections, before numpy is imported.
 
-    Our matrices are so small that OpenBLAS' threads mostly wait, and they wait by spinning: on a
-    busy machine that took a third of a report's CPU time. With one, sums are also added in the same
-    order everywhere. Not for commands that start users' programs: they would inherit it.
+    The matrices are so small that OpenBLAS' threads mostly wait, and they wait by spinning: on a
+    busy machine that took a third of a report's CPU time. With one thread, sums are also added in
+    the same order everywhere. Commands that start users' programs must not call this: the programs
+    would inherit it.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     collect_garbage_rarely()
-    # Where HOME cannot be written it uses a temporary folder, which it says at length.
+    # If HOME is not writable, matplotlib uses a temporary folder and logs that at length.
     logging.getLogger("matplotlib").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""A session of Spark, for whoever asks a folder of Parquet files in SQL; the extra `spark`."""
+"""A session of Spark, which queries folders of Parquet files in SQL; the extra `spark`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from typing import Any
 from steelyard.analysis.base.errors import MissingError
 
 CONNECT_LIMIT_S = 10
-JAVA = 17  # the oldest that Spark 4 takes
+JAVA = 17  # the oldest version that Spark 4 supports
 
 
 @contextlib.contextmanager
 def open_session(master: str | None) -> Iterator[Any]:
-    """A session until the end of the `with`; MissingError names the extra, Java, or the master that
-    does not answer.
+    """Open a session until the end of the `with` statement.
 
-    `master`: a Spark cluster's address (`spark://HOST:7077`); None: Spark in this process.
+    `master` is a Spark cluster's address (`spark://HOST:7077`); None: Spark in this process. Raises
+    MissingError, which names the missing extra, Java, or the master that does not answer.
     """
     try:
         import pyspark  # noqa: F401
@@ -40,12 +40,12 @@ def open_session(master: str | None) -> Iterator[Any]:
 
 
 def escape_hadoop_path(path: Path) -> str:
-    """A path for Spark, which takes these letters for a pattern."""
+    """Escape a path for Spark, which takes these characters as a pattern."""
     return re.sub(r"[*?\[\]{}\\]", r"\\\g<0>", str(path))
 
 
 def check_java() -> None:
-    """MissingError where Spark would end with a traceback."""
+    """Raise MissingError where Spark would end with a traceback."""
     remedy = (
         f"apt-get install openjdk-{JAVA}-jre-headless, or set JAVA_HOME to Java {JAVA} or later"
     )
@@ -61,13 +61,13 @@ def check_java() -> None:
 
 
 def start_session(master: str | None) -> Any:
-    """Spark's; MissingError where nothing listens at a standalone master's address."""
+    """Start a session; raise MissingError if nothing listens at a standalone master's address."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("steelyard").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
-    if master is None:  # nothing of a session in this process listens to the outside
+    if master is None:  # a session in this process listens only locally
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1")
         builder = builder.config("spark.sql.shuffle.partitions", "8")  # 200 are for a cluster
@@ -77,11 +77,11 @@ def start_session(master: str | None) -> Any:
 
 
 def check_master(master: str) -> None:
-    """MissingError where nothing listens: Spark itself says nothing clear for minutes, and hangs."""
+    """Raise MissingError if nothing listens: Spark reports nothing clear for minutes, and hangs."""
     scheme, _, places = master.partition("://")
     if scheme != "spark":
         return
-    for place in places.split(","):  # several: one of them leads
+    for place in places.split(","):  # of several masters, one is the leader
         host, _, port = place.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()

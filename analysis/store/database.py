@@ -19,25 +19,23 @@ from steelyard.analysis.store.spool import Spool, quote_text, replace_lone_surro
 
 FILE_NAME = "study.duckdb"
 SCHEMA_VERSION = 13
-MEMORY_LIMIT = "1GB"  # of DuckDB's own; Python needs as much again for 100,000 records
+MEMORY_LIMIT = "1GB"  # DuckDB's own; Python needs the same amount for 100,000 records
 SIDE_MEMORY_LIMIT = "500MB"
-SPILL_FOLDER = ".collect.spill"  # made by DuckDB when it is needed, wanted until it is closed
+SPILL_FOLDER = ".collect.spill"  # DuckDB creates it when needed, and uses it until it is closed
 
-UNUSABLE = frozenset("?\\")  # DuckDB puts `.wal` before a `?`, and takes `\` for `/`
+UNUSABLE = frozenset("?\\")  # DuckDB inserts `.wal` before a `?`, and reads `\` as `/`
 
-HEADERS_BYTES = (
-    3 * 4096
-)  # https://duckdb.org/docs/stable/internals/storage: written first, never less
-MAKING_S = 1.0  # it takes DuckDB milliseconds: whoever wrote that last is gone
+HEADERS_BYTES = 3 * 4096  # https://duckdb.org/docs/stable/internals/storage: the minimum size
+MAKING_S = 1.0  # seconds; DuckDB needs milliseconds: an older file's creator is dead
 
 WRITE_ERRORS = (
     duckdb.IOException,
     duckdb.OutOfMemoryException,
-    duckdb.TransactionException,  # a commit for which there is no room
+    duckdb.TransactionException,  # a commit without disk space
     OSError,
 )
 THEIRS = "Collect as {owner}, whose it is, or copy {folder} and collect the copy"
-# What a file system says, and what to do about it.
+# What to do about an error of the file system.
 ADVICE = {
     errno.ENOSPC: "Free room on the disk of {folder} and collect again: nothing is lost",
     errno.EDQUOT: "Free room below your quota and collect again: nothing is lost",
@@ -68,10 +66,11 @@ class InUseError(UsageError):
 
 @contextlib.contextmanager
 def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The study's database, made when it is not there; everything inside is one transaction.
+    """Open the study's database for one transaction; create it if it does not exist.
 
-    It is committed at the end and rolled back on an error or a kill. UsageError when another
-    process has it open, or when it is of another version; MissingError when it cannot be written.
+    The transaction is committed at the end and rolled back on an error or a kill. Raises UsageError
+    when another process has the database open or its version differs, and MissingError when it
+    cannot be written.
     """
     connection = connect(study_dir / FILE_NAME, read_only=False)
     try:
@@ -81,7 +80,7 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
         if version is None:
             connection.execute(build_schema())
         else:
-            connection.execute(build_schema("schema_views.sql"))  # as we read it now
+            connection.execute(build_schema("schema_views.sql"))  # this version's
         yield connection
         connection.execute("COMMIT")
     except WRITE_ERRORS as error:
@@ -92,13 +91,16 @@ def open_for_writing(study_dir: Path) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def describe_write_error(what: str, error: Exception, study_dir: Path) -> Exception:
-    """What to say of an error of writing: what happened, why, what to do; else the error itself."""
+    """Return the error for a failed write: what happened, why, and what to do.
+
+    An error that is a bug is returned unchanged.
+    """
     code = find_errno(error)
     if code is not None:
         advice = ADVICE[code].format(folder=study_dir, owner=find_owner(study_dir))
         return MissingError(f"{what}: {os.strerror(code)}. {advice}")
     if isinstance(error, duckdb.TransactionException):
-        return error  # a bug of ours
+        return error  # a bug in Steelyard
     if isinstance(error, OSError) and error.filename is not None:
         named = f"{error.filename}: {error.strerror}"
         return MissingError(f"{what}: {named}. See what is there, and collect again")
@@ -108,14 +110,14 @@ def describe_write_error(what: str, error: Exception, study_dir: Path) -> Except
 
 
 def find_errno(error: Exception) -> int | None:
-    """The errno, of those in ADVICE; DuckDB tells its words only."""
+    """Return the errno, if ADVICE has it. DuckDB's errors have only its message."""
     if isinstance(error, OSError):
         return error.errno if error.errno in ADVICE else None
     return next((code for code in ADVICE if os.strerror(code) in str(error)), None)
 
 
 def find_owner(path: Path) -> str:
-    """The user whose it is; a number where it has no name."""
+    """Return the owner's name, or its number if it has no name."""
     try:
         return path.owner()
     except KeyError:
@@ -123,8 +125,9 @@ def find_owner(path: Path) -> str:
 
 
 def limit_memory(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
-    """Keep DuckDB's memory within MEMORY_LIMIT; what does not fit goes to the study's disk."""
-    # That of a killed collect; whoever would use it has the database locked.
+    """Limit DuckDB's memory to MEMORY_LIMIT; larger data go to the study's disk."""
+    # A killed collect may have left this folder. Its only possible user would have the database
+    # locked.
     shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
     connection.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
     connection.execute(f"SET temp_directory = {quote_text(str(study_dir / SPILL_FOLDER))}")
@@ -132,8 +135,10 @@ def limit_memory(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None
 
 
 def open_side_engine(spill: Path) -> duckdb.DuckDBPyConnection:
-    """A DuckDB without a database, or beside one and outside of its transaction; what does not fit
-    into memory goes to a folder that it makes and removes."""
+    """Open a DuckDB without a database, outside the transaction of any other.
+
+    Data that do not fit into memory go to the folder `spill`, which DuckDB creates and removes.
+    """
     engine = duckdb.connect()
     engine.execute(f"SET memory_limit = '{SIDE_MEMORY_LIMIT}'")
     engine.execute(f"SET temp_directory = {quote_text(str(spill))}")
@@ -142,7 +147,7 @@ def open_side_engine(spill: Path) -> duckdb.DuckDBPyConnection:
 
 
 def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
-    """Close a bound connection."""
+    """Close a connection whose memory was limited, and remove its spill folder."""
     connection.close()
     shutil.rmtree(study_dir / SPILL_FOLDER, ignore_errors=True)
 
@@ -150,7 +155,11 @@ def close(connection: duckdb.DuckDBPyConnection, study_dir: Path) -> None:
 def connect(
     path: Path, *, read_only: bool, known: int = SCHEMA_VERSION
 ) -> duckdb.DuckDBPyConnection:
-    """A connection to a database of the schema that is `known`."""
+    """Return a connection to a database whose schema version is `known`.
+
+    Raises UsageError for another version or a database in use, and MissingError when the file
+    cannot be opened.
+    """
     check_path(path, read_only=read_only)
     if not read_only:
         remove_incomplete_database(path)
@@ -175,7 +184,7 @@ def connect(
 
 
 def check_version(path: Path, version: int, known: int = SCHEMA_VERSION) -> None:
-    """UsageError for a database of another schema than ours."""
+    """Raise UsageError for a database of another schema version."""
     if version != known:
         raise UsageError(
             f"{path} has schema version {version}, this Steelyard knows {known}: use the "
@@ -185,7 +194,7 @@ def check_version(path: Path, version: int, known: int = SCHEMA_VERSION) -> None
 
 
 def check_path(path: Path, *, read_only: bool) -> None:
-    """UsageError for a path that DuckDB would not understand, or wait at for ever."""
+    """Raise UsageError for a path that DuckDB would misread or block on."""
     if not read_only and (
         UNUSABLE & {*str(path)} or replace_lone_surrogates(str(path)) != str(path)
     ):
@@ -199,7 +208,7 @@ def check_path(path: Path, *, read_only: bool) -> None:
 
 
 def describe_open_error(path: Path, error: duckdb.IOException, had_existed: bool) -> Exception:
-    """What to say of a database that cannot be opened."""
+    """Return the error for a database that cannot be opened."""
     without_locks = locks.is_missing_lock_error(str(error))
     if "lock" in str(error) and not without_locks:
         return InUseError(
@@ -207,7 +216,7 @@ def describe_open_error(path: Path, error: duckdb.IOException, had_existed: bool
             f"wait for it to end",
             str(path),
         )
-    if not had_existed:  # half a header, which the next collect could not read
+    if not had_existed:  # remove a partial header, which the next collect could not read
         with contextlib.suppress(OSError):
             path.unlink(missing_ok=True)
     if without_locks:
@@ -218,7 +227,7 @@ def describe_open_error(path: Path, error: duckdb.IOException, had_existed: bool
 
 
 def remove_incomplete_database(path: Path) -> None:
-    """A database whose maker was killed before it was one: no later collect could open it."""
+    """Remove a database whose creator was killed before it was complete: DuckDB cannot open it."""
     with contextlib.suppress(FileNotFoundError):
         status = path.stat()
         if status.st_size < HEADERS_BYTES and time.time() - status.st_mtime > MAKING_S:
@@ -226,7 +235,10 @@ def remove_incomplete_database(path: Path) -> None:
 
 
 def read_schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
-    """None: an empty database. Outside of a transaction, which that would end."""
+    """Return the schema version; None: the database is empty.
+
+    This must run outside a transaction, which the error of a missing table would abort.
+    """
     try:
         rows = connection.execute("SELECT schema_version FROM meta").fetchall()
     except duckdb.CatalogException:
@@ -235,7 +247,7 @@ def read_schema_version(connection: duckdb.DuckDBPyConnection) -> int | None:
 
 
 def read_table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dict[str, str]:
-    """Names and types of a table's columns, in order."""
+    """Return names and types of a table's columns, in order."""
     rows = connection.execute(
         "SELECT column_name, data_type FROM duckdb_columns() "
         "WHERE table_name = ? AND schema_name = 'main' ORDER BY column_index",
@@ -247,7 +259,7 @@ def read_table_columns(connection: duckdb.DuckDBPyConnection, table: str) -> dic
 def replace_rows(
     connection: duckdb.DuckDBPyConnection, table: str, rows: Spool | str, but: str | None = None
 ) -> None:
-    """All rows of a table anew, spooled or as SELECT; those of attempts in the table `but` stay."""
+    """Replace all rows of a table by a spool or SELECT; attempts in the table `but` keep theirs."""
     others = f" WHERE (run_id, attempt) NOT IN (SELECT run_id, attempt FROM {but})" if but else ""
     connection.execute(f"DELETE FROM {table}{others}")
     select = rows if isinstance(rows, str) else rows.select()
@@ -255,7 +267,7 @@ def replace_rows(
 
 
 def check_keys(connection: duckdb.DuckDBPyConnection) -> None:
-    """No key twice: a merge that doubles rows must not be committed. RuntimeError is our bug."""
+    """Raise RuntimeError if a key exists twice, which would be a bug: it must not be committed."""
     for table, key in KEYS.items():
         columns = ", ".join(key)
         doubled = connection.execute(

@@ -1,11 +1,12 @@
-"""What of a shared node's joules can be the job's: an interval, and the node's idle apart.
+"""Bounds for a job's share of the energy of a shared node, apart from the node's idle energy.
 
-In each time between two readings of the node's CPU time (a second) the job has used `own` CPU
-seconds, everybody else `others`, and the node `dynamic` joules more than it needs idle. A CPU second
-of one program takes at most RATIO times the power of a CPU second of another on the same node and
-at the same time. So the job's part of `dynamic` is at least own / (own + RATIO * others) and at
-most RATIO * own / (RATIO * own + others). Samples that were cut short, or still grow, end with a CPU time
-of the node that was read up to a second before: what others did since is anything. docs/energy.md: assumptions, sources, how often it holds.
+In each window between two readings of the node's CPU time (a second), the job used `own` CPU
+seconds, all other processes `others`, and the node `dynamic` joules more than it needs idle. A CPU
+second of one program takes at most RATIO times the power of a CPU second of another on the same
+node at the same time. So the job's part of `dynamic` is at least own / (own + RATIO * others) and
+at most RATIO * own / (RATIO * own + others). Samples that are truncated or still grow end with a
+CPU time of the node that was read up to a second before: the usage of others since then is unknown.
+docs/energy.md has the assumptions, the sources, and how often the interval is right.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import duckdb
 
-RATIO = 3.0  # bench/energy_share.py: with it the interval holds the truth often enough
-ROUNDING = 0.02  # of the node's CPU time: most kernels charge a whole tick to whoever is met by it
-TICKS_S = 0.02  # two of 10 ms, at the begin and the end of a window
-SHORTEST_S = 0.5  # a window from which idle power is judged
+RATIO = 3.0  # bench/energy_share.py: with it the interval contains the true value often enough
+ROUNDING = 0.02  # of the node's CPU time: most kernels charge a whole tick to the running process
+TICKS_S = 0.02  # two of 10 ms, at the start and the end of a window
+SHORTEST_S = 0.5  # seconds; shorter windows are not used to estimate idle power
 
 OPTION, ADMINISTRATOR = "option", "administrator"
 
@@ -35,9 +36,9 @@ REASONS = (NO_ENERGY, NO_CPU, NO_OWN)
 
 @dataclass(frozen=True, slots=True)
 class IdlePower:
-    """What nodes are known to need idle, in watts: by name, and all others; None: not known.
+    """Known idle power of nodes in watts, by name and for all others; None: unknown.
 
-    `told_w`: what their administrators say, by name; it counts where nothing else is known.
+    `configured_w` is what administrators configured, by name. It is used if nothing else is known.
     """
 
     of_nodes_w: Mapping[str, float] = field(default_factory=dict)
@@ -45,12 +46,12 @@ class IdlePower:
     configured_w: Mapping[str, float] = field(default_factory=dict)
 
     def list_named_powers(self) -> dict[str, float]:
-        """Of all nodes that have a power of their own."""
+        """Return the idle power by name of all nodes that have their own value."""
         told = self.configured_w if self.elsewhere_w is None else {}
         return {**told, **self.of_nodes_w}
 
     def find_source(self, node: str) -> str | None:
-        """Where the idle power of a node is from: OPTION, ADMINISTRATOR; None: it is unknown."""
+        """Return the source of a node's idle power: OPTION or ADMINISTRATOR; None: it is unknown."""
         if node in self.of_nodes_w or self.elsewhere_w is not None:
             return OPTION
         return ADMINISTRATOR if node in self.configured_w else None
@@ -61,11 +62,11 @@ NOT_KNOWN = IdlePower()
 
 @dataclass(frozen=True, slots=True)
 class EnergyShare:
-    """A job on a node. Joules; None: not known, `reason` says why.
+    """A job on a node. Values are in joules; None: unknown, and `reason` states why.
 
-    low_j to high_j: what it used above idle; idle_low_j to idle_high_j: what the node would have
-    used in that time doing nothing; energy_j: all that it used; idle_source: where the
-    idle power is from.
+    `low_j` to `high_j` is the job's usage above idle, `idle_low_j` to `idle_high_j` what the node
+    would have used idle in that time, and `energy_j` the node's total. `idle_source` is the source
+    of the idle power.
     """
 
     run_id: str
@@ -80,8 +81,8 @@ class EnergyShare:
     idle_source: str | None = None
 
 
-# Idle power is at most what the node was ever seen with. Counters begin empty where nobody had
-# named the job's processes yet: they had used nothing.
+# Idle power is at most the lowest power of any window. Counters are NULL until the job's processes
+# are known, which means that they have used nothing.
 SHARES = f"""
 WITH readings AS (
     SELECT run_id, attempt, node, elapsed_s, energy_j, node_cpu_s,
@@ -143,10 +144,10 @@ def compute_energy_shares(
     idle: IdlePower = NOT_KNOWN,
     ratio: float = RATIO,
 ) -> list[EnergyShare]:
-    """One for every run, attempt and node that `samples` of the connection has.
+    """Return the share of every run, attempt and node in the table `samples`.
 
-    Of a node whose idle power is not known it is from 0 to the least that it was seen with, in all
-    of these runs; where it is said to be more than that, it is that.
+    Unknown idle power is from 0 to the lowest power of the node in all of these runs. A known value
+    is limited to that lowest power.
     """
     known = idle.list_named_powers()
     asked = {
@@ -162,7 +163,11 @@ def compute_energy_shares(
 def compute_share(
     key: tuple[str, ...], known: tuple[bool, ...], joules: tuple[Any, ...], idle: IdlePower
 ) -> EnergyShare:
-    """`key`: whose; `known`: energy, the node's CPU time, the job's; `joules`: the fields of them."""
+    """Return one share.
+
+    `key` is run, attempt and node. `known` states whether energy, the node's CPU time and the job's
+    CPU time are known. `joules` are the energies in the order of the fields.
+    """
     reason = next((why for is_known, why in zip(known, REASONS, strict=True) if not is_known), None)
     names = ("energy_j", "low_j", "high_j", "idle_low_j", "idle_high_j")
     told: dict[str, Any] = dict(zip(names, joules, strict=True))

@@ -1,4 +1,4 @@
-"""The database's tables as Parquet files beside it, for other programs; samples: sample_store.py."""
+"""Exports the database's tables as Parquet files; sample_store.py stores samples."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from steelyard.analysis.store.spool import quote_text
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 TABLES = ("meta", *KEYS, "accounting", "checks", "gaps", "notes")
-MARK = "exported"  # holds collected_unix_s of the collect whose files are all there
-# Level 1: half the time of level 3, a third larger.
+MARK = "exported"  # contains collected_unix_s of the collect that wrote all files
+# Level 1 takes half the time of level 3, and the files are a third larger.
 OPTIONS = "FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 1, DICTIONARY_SIZE_LIMIT 1000"
 
 
 def remove_mark(folder: Path) -> None:
-    """Take the mark away: files will change."""
+    """Remove the mark, before files change."""
     (folder / MARK).unlink(missing_ok=True)
 
 
 def read_mark(folder: Path) -> str:
-    """The mark; UsageError where there is none."""
+    """Return the mark; raise UsageError without one."""
     try:
         return read_regular(folder / MARK, NOTE_BYTES).decode("utf-8")
     except OSError:
@@ -36,13 +36,13 @@ def read_mark(folder: Path) -> str:
 
 
 def compute_mark(connection: DuckDBPyConnection) -> str | None:
-    """The mark of a database's files; None: nothing was collected yet."""
+    """Return the mark of a database's files; None: nothing was collected yet."""
     rows = connection.execute("SELECT collected_unix_s FROM meta").fetchall()
     return repr(rows[0][0]) if rows else None
 
 
 def is_complete(folder: Path, collected: str | None) -> bool:
-    """Whether the files are those of that mark, all of them."""
+    """Whether all files exist and have this mark."""
     files = (folder / MARK, *(folder / f"{table}.parquet" for table in TABLES))
     if collected is None or not all(file.is_file() for file in files):
         return False
@@ -56,7 +56,7 @@ def export(
     progress: Callable[[str, int, int], None],
     but: Collection[str] = (),
 ) -> None:
-    """Write every table `but` those whose files are as they are; `collected`: collected_unix_s as text."""
+    """Write every table except `but`, whose files are unchanged; `collected` becomes the mark."""
     folder.mkdir(exist_ok=True)
     tables = [table for table in TABLES if table not in but]
     for done, table in enumerate(tables):

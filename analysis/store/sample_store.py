@@ -1,8 +1,8 @@
-"""The samples on disk: Parquet files below `parquet/samples/day=YYYY-MM-DD/`, docs/collect.md.
+"""Stores samples as Parquet files below `parquet/samples/day=YYYY-MM-DD/` (docs/collect.md).
 
-The table `sample_parts` of the database names the files that count, so that samples, like all
-else, become visible at once or not at all: a file that it does not name is what a killed collect
-left. `samples` is a temporary view over them.
+The table `sample_parts` of the database names the valid files, so that samples become visible
+completely or not at all, as all other tables do. A file that it does not name is from a killed
+collect. `samples` is a temporary view over the valid files.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 FOLDER = Path("parquet", "samples")
-# Dictionaries for what has few values (run, node), not for counters, whose differences version 2
-# of the format packs: half the size of version 1 in the same time.
+# Dictionaries help columns of few values (run, node), not counters, whose differences version 2 of
+# the format packs: half the size of version 1 in the same time.
 OPTIONS = (
     "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION zstd, COMPRESSION_LEVEL 1, "
     "DICTIONARY_SIZE_LIMIT 1000"
@@ -36,15 +36,15 @@ KEY = {"run_id": "VARCHAR", "attempt": "VARCHAR", "node": "VARCHAR"}
 ALL_COLUMNS = {**KEY, **SAMPLE_COLUMNS}
 
 SMALL_BYTES = 2_000_000
-SMALL_PARTS = 8  # so many small ones of a day stay; one more, and they become one
+SMALL_PARTS = 8  # small files of a day; if there are more, they are merged
 
 MAGIC = b"PAR1"  # https://parquet.apache.org/docs/file-format/
-DAY_S = 86400  # Unix time has no leap seconds: a UTC day is that long
-HALF = ".part"  # at the end of names of files half written, which begin with a dot
-UNKNOWN = "unknown"  # the day of samples without a time, or with one that is none
-LATEST_UNIX_S = 253402300800  # the year 10000: dates end there
+DAY_S = 86400  # Unix time has no leap seconds, so that every UTC day has this length
+HALF = ".part"  # suffix of incomplete files, whose names begin with a period
+UNKNOWN = "unknown"  # the day of samples without a valid time
+LATEST_UNIX_S = 253402300800  # the year 10000, the end of dates
 
-# NaN is above all numbers.
+# DuckDB sorts NaN above all numbers.
 DAY_OF_ROW = (
     f"CASE WHEN unix_s >= 0 AND unix_s < {LATEST_UNIX_S} "
     f"THEN CAST(make_date(CAST(floor(unix_s / {DAY_S}) AS INTEGER)) AS VARCHAR) "
@@ -60,11 +60,11 @@ class Part:
     day: str
     samples: int
     size_bytes: int
-    path: Path  # where it lies now: in the scratch folder as long as it is new
+    path: Path  # its current path: a new file is in the scratch folder
 
 
 def format_day(unix_s: float) -> str:
-    """`2026-11-21`; `unknown` of what is no time."""
+    """Return `2026-11-21`, or `unknown` for an invalid time."""
     if not 0 <= unix_s < LATEST_UNIX_S:
         return UNKNOWN
     return datetime.fromtimestamp(unix_s, UTC).date().isoformat()
@@ -83,7 +83,7 @@ def is_complete(path: Path) -> bool:
 
 
 def make_scan(paths: Sequence[Path], *, filename: bool = False) -> str:
-    """Parts as a relation, columns in the order of ALL_COLUMNS; `filename`: and that one."""
+    """Return SQL for these files with ALL_COLUMNS; `filename` adds the column of that name."""
     if not paths:
         return f"(SELECT {', '.join(f'NULL::{t} AS {n}' for n, t in ALL_COLUMNS.items())} LIMIT 0)"
     names = ", ".join(ALL_COLUMNS) + (", filename" if filename else "")
@@ -95,7 +95,7 @@ def make_scan(paths: Sequence[Path], *, filename: bool = False) -> str:
 
 
 def read_stored_parts(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
-    """What `sample_parts` says there is."""
+    """Return the files that the table `sample_parts` names."""
     rows = connection.execute(
         "SELECT path, day, samples, size_bytes FROM sample_parts ORDER BY path"
     ).fetchall()
@@ -106,33 +106,36 @@ def read_stored_parts(connection: DuckDBPyConnection, study_dir: Path) -> list[P
 
 
 def is_unchanged(part: Part) -> bool:
-    """Whether the file is as it was written."""
+    """Whether the file is complete and has its size."""
     return is_complete(part.path) and part.path.stat().st_size == part.size_bytes
 
 
 def make_view(connection: DuckDBPyConnection, parts: Sequence[Part]) -> None:
-    """The view `samples` over these, and no others."""
+    """Make the view `samples` over these files."""
     relation = make_scan([part.path for part in parts])
     connection.execute(f"CREATE OR REPLACE TEMP VIEW samples AS FROM {relation}")
 
 
 def find_lost_parts(connection: DuckDBPyConnection, study_dir: Path) -> list[Part]:
-    """Parts that are gone or cut short."""
+    """Return the files that are missing or truncated."""
     return [part for part in read_stored_parts(connection, study_dir) if not is_unchanged(part)]
 
 
 def attach_view(connection: DuckDBPyConnection, study_dir: Path) -> None:
-    """The view `samples` for a reader, over what is there."""
+    """Make the view `samples` for a reader, over the files that are complete."""
     parts = read_stored_parts(connection, study_dir)
     make_view(connection, [part for part in parts if is_unchanged(part)])
 
 
 def remove_uncounted_files(connection: DuckDBPyConnection, study_dir: Path) -> None:
-    """Remove files that do not count. Only while the database is open: nobody adds any then."""
+    """Remove files that are not valid.
+
+    The database must be open for writing, so that no other process adds files.
+    """
     folder = study_dir / FOLDER
     named = {part.path for part in read_stored_parts(connection, study_dir)}
     for path in (*folder.glob("*/*.parquet"), *folder.glob(f"*/.*{HALF}")):
-        if path not in named and not path.is_dir():  # Spark makes folders of such names
+        if path not in named and not path.is_dir():  # Spark makes folders with such names
             path.unlink(missing_ok=True)
     for day in folder.glob("day=*/"):
         if not any(day.iterdir()):
@@ -140,7 +143,10 @@ def remove_uncounted_files(connection: DuckDBPyConnection, study_dir: Path) -> N
 
 
 def move_file(source: Path, target: Path) -> None:
-    """Whole or not at all, to another file system too: `parquet` may be a link to one."""
+    """Move a file completely or not at all.
+
+    `parquet` may be a link to another file system.
+    """
     try:
         source.replace(target)
     except OSError as error:
@@ -153,13 +159,13 @@ def move_file(source: Path, target: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Have a file on the disk before what it was made of is removed."""
+    """Write a file to disk, before its sources are removed."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 class Parts:
-    """The parts of a study while a collect changes them; new ones lie in `scratch`."""
+    """The files of samples of a study during a collect; new ones are in `scratch`."""
 
     def __init__(self, connection: DuckDBPyConnection, study_dir: Path, scratch: Path) -> None:
         self._connection = connection
@@ -167,17 +173,17 @@ class Parts:
         self._scratch = scratch
         named = read_stored_parts(connection, study_dir)
         self._parts = {part.name: part for part in named if is_unchanged(part)}
-        self.broken = len(self._parts) < len(named)  # some are gone, or cut short
+        self.broken = len(self._parts) < len(named)  # some are missing or truncated
         self._serial = max((int(Path(part.name).stem) for part in named), default=0)
         self.refresh()
 
     def write(
         self, select: str, day: str | None, connection: DuckDBPyConnection | None = None
     ) -> list[Part]:
-        """The rows of a SELECT, columns as ALL_COLUMNS, into new parts; `day`: they are all of it.
+        """Write the rows of a SELECT with ALL_COLUMNS to new files.
 
-        None: of several days, which takes DuckDB twice the time. `connection`: who knows the
-        SELECT's relations; None: that of the database.
+        `day` states that all rows are of that day. None: several days, which takes DuckDB twice the
+        time. `connection` is the one that has the SELECT's relations; None: that of the database.
         """
         connection = connection or self._connection
         self._serial += 1
@@ -197,12 +203,12 @@ class Parts:
         return parts
 
     def rewrite(self, select: str, day: str | None) -> None:
-        """As write(), of samples that may be nowhere else."""
+        """Do as `write` with samples that may have no other copy: sync the files."""
         for part in self.write(select, day):
             sync_file(part.path)
 
     def _write_days(self, select: str, connection: DuckDBPyConnection) -> list[Part]:
-        """A part for each day."""
+        """Write one file for each day."""
         folder = self._scratch / f"{self._serial}"
         connection.execute(
             f"COPY (SELECT *, {DAY_OF_ROW} AS day FROM ({select})) TO {quote_text(str(folder))} "
@@ -217,7 +223,7 @@ class Parts:
         return parts
 
     def _add(self, path: Path, day: str, rows: int) -> list[Part]:
-        """A file that was written; one without rows is none."""
+        """Add a written file; remove it if it has no rows."""
         if not rows:
             path.unlink()
             return []
@@ -226,13 +232,16 @@ class Parts:
         return [self._parts[name]]
 
     def _drop(self, part: Part) -> None:
-        """It no longer counts; a new one is removed at once, others by sweep()."""
+        """Remove a file from the valid ones. A new one is deleted now, others after the commit."""
         del self._parts[part.name]
         if part.path.is_relative_to(self._scratch):
             part.path.unlink()
 
     def remove(self, keys: str) -> None:
-        """Write parts with rows of these (run_id, attempt, node), a relation's name, anew without."""
+        """Remove the rows of these (run_id, attempt, node) by rewriting their files.
+
+        `keys` is the name of a relation.
+        """
         parts = {str(part.path): part for part in self._parts.values()}
         relation = make_scan([part.path for part in parts.values()], filename=True)
         touched = self._connection.execute(
@@ -249,11 +258,11 @@ class Parts:
             self._drop(part)
 
     def refresh(self) -> None:
-        """Bring the view `samples` up to date."""
+        """Update the view `samples`."""
         make_view(self._connection, list(self._parts.values()))
 
     def merge_small(self) -> None:
-        """Many small parts of a day, of as many collects, become one."""
+        """Merge small files of a day, which several collects wrote."""
         days = defaultdict(list)
         for part in self._parts.values():
             if part.size_bytes < SMALL_BYTES:
@@ -265,7 +274,7 @@ class Parts:
                     self._drop(part)
 
     def publish(self) -> None:
-        """Move new parts to where they belong and note all; to be committed at once."""
+        """Move new files to their folder and store all names; the caller commits."""
         self.merge_small()
         for name, part in self._parts.items():
             if part.path != self._folder / name:
@@ -279,8 +288,8 @@ class Parts:
 
 @contextlib.contextmanager
 def make_scratch_folder(study_dir: Path) -> Iterator[Path]:
-    """An empty folder for the time of the collect; that of a killed one is taken away first."""
-    # The database is open by now, so no other collect of this study is at work.
+    """Make an empty folder for the time of a collect; remove that of a killed collect first."""
+    # The database is open, so that no other collect of this study is running.
     folder = study_dir / ".collect"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -291,7 +300,7 @@ def make_scratch_folder(study_dir: Path) -> Iterator[Path]:
 
 
 def store_samples(connection: DuckDBPyConnection, study_dir: Path, select: str) -> None:
-    """Rows of a SELECT, columns as ALL_COLUMNS, as further parts of a study."""
+    """Store the rows of a SELECT with ALL_COLUMNS as new files of a study."""
     with make_scratch_folder(study_dir) as scratch:
         parts = Parts(connection, study_dir, scratch)
         parts.rewrite(select, None)

@@ -1,5 +1,7 @@
-"""The statements that make a study's database: schema.sql and schema_views.sql, and what stands in
-them as @name@: the totals of facts/quantities.def."""
+"""The statements that create a study's database, from schema.sql and schema_views.sql.
+
+Each @name@ in them stands for SQL made from the totals of facts/quantities.def.
+"""
 
 from __future__ import annotations
 
@@ -15,35 +17,35 @@ FILLED = re.compile(r"@(\w+)@")
 
 
 def find_sql_type(quantity: Column | Total) -> str:
-    """DuckDB's type of its values."""
+    """Return the DuckDB type of a quantity's values."""
     return "DOUBLE" if quantity.is_real else "BIGINT"
 
 
 def build_schema(*files: str) -> str:
-    """The statements that make an empty database, or those of some of its files."""
+    """Return the statements that create an empty database, or those of some of its files."""
     folder = importlib.resources.files(__package__)
     text = "\n".join(folder.joinpath(name).read_text("utf-8") for name in files or FILES)
     return FILLED.sub(lambda found: PARTS[found[1]](), text)
 
 
 def format_columns(totals: Iterable[Total]) -> str:
-    """Of a table."""
+    """Return the column definitions for these totals."""
     return ",\n    ".join(f"{total.name} {find_sql_type(total)}" for total in totals)
 
 
 def list_stored_totals() -> list[Total]:
-    """Those that the table `records` has."""
+    """Return the totals that are columns of the table `records`."""
     return [total for total in TOTALS.values() if total.in_database]
 
 
 def format_comments() -> str:
-    """What the totals of a record are."""
+    """Return the SQL comments that describe the totals of a record."""
     texts = ((total.name, total.meaning.replace("'", "''")) for total in list_stored_totals())
     return "\n".join(f"COMMENT ON COLUMN records.{name} IS '{text}';" for name, text in texts)
 
 
 def make_node_sum_sql(total: Total) -> str:
-    """The total of a run's nodes: NULL as soon as it is not known of one."""
+    """Return SQL for a total over a run's nodes, which is NULL if any node's value is unknown."""
     name, join = total.name, "max" if total.over_nodes == "LARGEST" else "sum"
     known = f"bool_and(idle OR {name} IS NOT NULL)"
     if total.is_of_node:
@@ -52,7 +54,7 @@ def make_node_sum_sql(total: Total) -> str:
 
 
 def make_metric_choice_sql(of_node: bool) -> str:
-    """Which column of `totals` is the value of a metric, or of `own`, the benchmark's program."""
+    """Return the SQL cases that choose a metric's column of `totals`, or of the program's figures."""
     found = [total for total in METRICS.values() if total.is_of_node == of_node]
     return "\n        ".join(
         f"WHEN m.metric = '{one.name}' THEN {f't.{one.name}' if of_node else make_program_figure_sql(one)}"
@@ -61,8 +63,10 @@ def make_metric_choice_sql(of_node: bool) -> str:
 
 
 def make_program_figure_sql(total: Total) -> str:
-    """The program's own figure where it is known; its memory is not more than all of the job's, and
-    not less than its largest process'."""
+    """Return SQL for the program's own figure if it is known, else the job's total.
+
+    Its memory is at most the job's, and at least that of its largest process.
+    """
     name = total.name
     if total.is_largest:
         least = f"greatest(o.largest_process_bytes, least(o.{name}, t.{name}))"
@@ -81,5 +85,5 @@ PARTS: dict[str, Callable[[], str]] = {
 }
 
 
-# The fixed columns; a file may have more (zones, devices), or fewer in a version to come.
+# The fixed columns; files may have more (zones, devices), or fewer in a later version.
 SAMPLE_COLUMNS = {column.name: find_sql_type(column) for column in quantities.COLUMNS}

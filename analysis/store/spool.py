@@ -1,6 +1,6 @@
-"""Rows on their way into DuckDB: written as JSON lines or as text, read by one statement.
+"""Writes rows as JSON lines or text, which DuckDB reads in one statement.
 
-Inserting rows one by one is a hundred times slower, and holding them in Python needs memory.
+Inserting rows one by one is a hundred times slower, and keeping them in Python needs memory.
 """
 
 from __future__ import annotations
@@ -14,66 +14,69 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-# Errors of writing that asking again with another file would not cure.
+# Write errors that a retry with another file would not fix.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 
 
 def quote_text(text: str) -> str:
-    """A text as an SQL literal."""
+    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def quote_identifier(name: str) -> str:
-    """The name of a column as it stands in SQL."""
+    """Return the name of a column as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def escape_pattern(path: Path) -> str:
-    """A path for DuckDB's readers, which take `*`, `?` and `[` for a pattern."""
+    """Escape a path for DuckDB's readers, which take `*`, `?` and `[` as a pattern."""
     return re.sub(r"[*?\[]", r"[\g<0>]", str(path))
 
 
 def quote_path(path: Path) -> str:
-    """As escape_pattern, as an SQL literal."""
+    """Return an escaped path as an SQL literal."""
     return quote_text(escape_pattern(path))
 
 
 def replace_lone_surrogates(text: str) -> str:
-    r"""With `?` for halves of characters, which JSON may have (`\ud800`) and a database may not."""
+    r"""Replace lone surrogates by `?`. JSON may have them (`\ud800`), and a database may not."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def convert_non_finite(value: Any) -> Any:
-    """The value as JSON has it: NaN and infinity, which it has not, as words that DuckDB reads."""
+    """Return a JSON value: NaN and infinity become strings that DuckDB reads."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def reject_constant(constant: str) -> None:
-    """For json.loads: `NaN` and `Infinity` are no JSON, and no measurement."""
+    """Raise ValueError in json.loads: `NaN` and `Infinity` are no JSON, and no measurement."""
     raise ValueError(f"{constant} is no number")
 
 
 def parse_finite(word: str) -> float:
-    """For json.loads: 1e999 is more than a number can be."""
+    """Parse a number in json.loads; raise ValueError for 1e999, which is too large."""
     value = float(word)
     if not math.isfinite(value):
         raise ValueError(f"{word[:40]} is no number that can be stored")
     return value
 
 
-# One for all: json.loads makes another for every document.
+# One decoder for all: json.loads would create one for every document.
 DECODER = json.JSONDecoder(parse_constant=reject_constant, parse_float=parse_finite)
 
 
 def parse_json(data: bytes | str) -> Any:
-    """A JSON document whose numbers can be stored; ValueError or RecursionError."""
+    """Parse a JSON document; raise ValueError or RecursionError.
+
+    Numbers that cannot be stored are errors.
+    """
     if isinstance(data, bytes):
         data = data.decode(json.detect_encoding(data), "surrogatepass")
     return DECODER.decode(data)
 
 
 class RowFile:
-    """A file of rows, until the end of its `with`."""
+    """A file of rows, which a `with` statement closes."""
 
     def __init__(self, path: Path, newline: str | None = None) -> None:
         self.path = path
@@ -91,7 +94,7 @@ class RowFile:
         self.close()
 
     def close(self) -> None:
-        """No more rows come."""
+        """Close the file; no rows can be added afterwards."""
         self._file.close()
 
 
@@ -107,17 +110,17 @@ class Spool(RowFile):
         ).encode
 
     def write(self, values: Sequence[Any]) -> None:
-        """One row, values in the order of the columns; None becomes NULL."""
+        """Write one row, with values in the order of the columns; None becomes NULL."""
         row = dict(zip(self.columns, values, strict=True))
         try:
             text = self._encode(row)
-        except ValueError:  # NaN or infinity: rare, so not looked for in every cell
+        except ValueError:  # NaN or infinity: rare, so that cells are only checked here
             text = self._encode({name: convert_non_finite(value) for name, value in row.items()})
         self._file.write(text + "\n")
         self.count += 1
 
     def select(self) -> str:
-        """The rows as a SELECT statement, columns in their order; only after the spool is closed."""
+        """Return a SELECT statement for the rows, columns in order. The spool must be closed."""
         names = ", ".join(f'"{name}"' for name in self.columns)
         if not self.count:
             nothing = ", ".join(f'NULL::{kind} AS "{n}"' for n, kind in self.columns.items())
@@ -133,25 +136,25 @@ class Spool(RowFile):
 
 
 class TextSpool(RowFile):
-    """Rows of texts only, none of them NULL: a tenth of the time that JSON takes."""
+    """Rows of strings without NULL: writing takes a tenth of the time of JSON."""
 
     DELIMITER = "\x1f"
-    NULL = "\x1e"  # read_csv must have one, and would take the empty text
+    NULL = "\x1e"  # read_csv requires a null string, and would use the empty string
     QUOTED = re.compile('["\r\n\x1e]')
 
     def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        super().__init__(path, newline="\n")  # a carriage return in a cell stays what it is
+        super().__init__(path, newline="\n")  # a carriage return in a cell is unchanged
         self.columns = tuple(columns)
 
     def write(self, values: Sequence[str]) -> None:
-        """One row, values in the order of the columns."""
+        """Write one row, with values in the order of the columns."""
         line = self.DELIMITER.join(values)
         if self.QUOTED.search(line) or line.count(self.DELIMITER) >= len(self.columns):
             line = self.DELIMITER.join('"' + value.replace('"', '""') + '"' for value in values)
         self._file.write(line + "\n")
 
     def write_joined(self, values: Sequence[str], text: str) -> None:
-        """As write(), with the last values already joined by DELIMITER."""
+        """Do as `write`, with the last values joined by DELIMITER."""
         line = self.DELIMITER.join((*values, text))
         if self.QUOTED.search(line) or line.count(self.DELIMITER) != len(self.columns) - 1:
             self.write((*values, *text.split(self.DELIMITER)))
@@ -159,9 +162,9 @@ class TextSpool(RowFile):
             self._file.write(line + "\n")
 
     def select(self) -> str:
-        """The rows as a SELECT statement; only after the spool is closed."""
+        """Return a SELECT statement for the rows. The spool must be closed."""
         types = ", ".join(f"{quote_text(name)}: 'VARCHAR'" for name in self.columns)
-        # The line's largest size is also that of the buffers: a sixteenth is the default.
+        # The line limit also sizes the buffers: a sixteenth of it is the default.
         return (
             f"SELECT * FROM read_csv({quote_path(self.path)}, auto_detect = false, "
             f"header = false, delim = '{self.DELIMITER}', quote = '\"', escape = '\"', "
