@@ -1,7 +1,7 @@
-"""What to ask for next time, where that is safe to say.
+"""Advice on what to request next time, where that is safe.
 
-Too little memory kills a job, too short a limit too: nothing is said of jobs that did not end well,
-that are a part of others (an array's tasks share what was asked for), or whose records have gaps.
+Too little memory or too short a time limit kills a job. So there is no advice for jobs that did not
+end well, that are parts of others (an array's tasks share one request), or whose records have gaps.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from steelyard.analysis.stats.number_format import format_binary
 from steelyard.jobscripts.plurals import counted
 
 LEAST_S = 60.0  # a shorter job has too few samples
-LITTLE = 0.5  # of what was held: less is worth a word
+LITTLE = 0.5  # of the allocation: only smaller usage is mentioned
 MEMORY_RESERVE = 1.5  # samples miss peaks, and files in /dev/shm
 LEAST_MEMORY_SAVED = 1 << 30
 LEAST_LIMIT_S = 900.0
-TIME_RESERVE = 2.0  # another day the node is busier
+TIME_RESERVE = 2.0  # the node may be busier next time
 LITTLE_TIME = 0.25
-LONGEST_PERIOD_S = 10.0  # between samples: rarer ones show no peak
+LONGEST_PERIOD_S = 10.0  # between samples: less frequent samples miss peaks
 MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """`about`: memory, cpus, nodes or time."""
+    """Advice on memory, cpus, nodes or time, as in `about`."""
 
     about: str
     text: str
 
 
 def find_no_advice_reason(view: JobView) -> str | None:
-    """Why nothing can be said of this job; None: it can."""
+    """Return why there is no advice for this job; None: there may be some."""
     row = view.row
     if row is None or view.allocation is None:
         return "the scheduler's accounting does not know the job"
@@ -59,7 +59,7 @@ def find_no_advice_reason(view: JobView) -> str | None:
 
 
 def advise(view: JobView, used: Efficiency, course: JobTimeSeries | None) -> list[Advice]:
-    """Nothing where why_none() has a reason."""
+    """Return the advice; [] if `find_no_advice_reason` returns a reason."""
     if find_no_advice_reason(view) is not None:
         return []
     return [
@@ -71,11 +71,11 @@ def advise(view: JobView, used: Efficiency, course: JobTimeSeries | None) -> lis
 
 
 def advise_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
-    """One node only: how much of several nodes' memory each of them had nobody tells."""
+    """Yield advice on memory, for one node only: how it was split over nodes is unknown."""
     memory, held = used.memory, view.allocation
     if held is None or len(view.all_nodes) != 1 or memory.source != RECORDS:
         return
-    # Slurm looks at other moments than we do.
+    # Slurm samples at other times than Steelyard.
     most = max(memory.used or 0.0, held.resident_high_bytes or 0.0)
     if not memory.allocated or not most or most > LITTLE * memory.allocated:
         return
@@ -90,15 +90,17 @@ def advise_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
 
 
 def advise_cpus(view: JobView, used: Efficiency, course: JobTimeSeries | None) -> Iterator[Advice]:
-    """Only where no two samples show more CPUs busy, and it had no more than it asked for."""
+    """Yield advice on CPUs, if no two samples show more busy CPUs and the job got what it
+    requested.
+    """
     held = view.allocation
     if held is None or course is None or course.most_cpus is None or len(view.all_nodes) != 1:
         return
     cpus, told = held.cpus or 0, held.cpu_s or 0.0
     gave_whole = held.cpus_requested is not None and held.cpus_requested < cpus
-    differs = told > 1.1 * (used.cpu.used or 0.0) + 1  # the scheduler saw more than the record has
+    differs = told > 1.1 * (used.cpu.used or 0.0) + 1  # the scheduler counted more than the record
     if pressure.find_cpu_pressure(view) is not None:
-        return  # few CPUs were busy because others took them
+        return  # few CPUs were busy because other processes used them
     if gave_whole or differs or used.cpu.source != RECORDS or course.period_s > LONGEST_PERIOD_S:
         return
     enough = max(1, math.ceil(course.most_cpus - 0.1))
@@ -112,7 +114,7 @@ def advise_cpus(view: JobView, used: Efficiency, course: JobTimeSeries | None) -
 
 
 def advise_nodes(view: JobView) -> Iterator[Advice]:
-    """Nodes to which no step of the job came."""
+    """Yield advice on nodes where no step of the job ran."""
     idle = [node.node for node in view.nodes if is_idle(node.record)]
     if idle and len(idle) < len(view.all_nodes):
         named = ", ".join(idle[:4]) + (" …" if len(idle) > 4 else "")
@@ -125,7 +127,7 @@ def advise_nodes(view: JobView) -> Iterator[Advice]:
 
 
 def advise_time(used: Efficiency) -> Iterator[Advice]:
-    """Of a long limit only: short jobs start soon anyway."""
+    """Yield advice on a long time limit; short jobs start soon in any case."""
     limit, took, share = used.time.allocated, used.time.used, used.time.share
     if not limit or not took or share is None or share > LITTLE_TIME or limit < LEAST_LIMIT_S:
         return
@@ -139,6 +141,6 @@ def advise_time(used: Efficiency) -> Iterator[Advice]:
 
 
 def format_clock(seconds: float) -> str:
-    """`2:00:00`, as limits are written."""
+    """Format a duration as `2:00:00`, as limits are written."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02}:{rest:02}"

@@ -1,8 +1,9 @@
-"""Which samples of a counter are new readings of it.
+"""Decides which samples of a counter are new readings.
 
-A meter changes more seldom than samples are taken, and where a timer in the kernel takes them (the
-record's TICKS) what is the node's is read once a second: the samples between repeat the last
-reading (docs/sampler.md, samples). Rates between such samples would be 0, and then many times too high.
+A meter changes less often than samples are taken. Where a timer in the kernel takes samples (the
+record's TICKS), the node's counters are read once a second. The samples between repeat the last
+reading (docs/sampler.md, samples). Rates between such samples would be 0, and then many times too
+high.
 """
 
 from __future__ import annotations
@@ -13,16 +14,18 @@ from itertools import pairwise
 
 from steelyard.analysis.sources.records import Record
 
-TICKS = "bpf.ticks"  # of a record: how often the timer took what is the job's
-NODE_PERIOD_S = 1.0  # plugins/node/sampler: what is the node's, beside a timer in the kernel
+TICKS = "bpf.ticks"  # field of a record: how often the kernel's timer sampled the job
+NODE_PERIOD_S = 1.0  # plugins/node/sampler: period of node counters with the kernel's timer
 OF_NODE = ("energy_j", "node_cpu_s", "rx_bytes", "tx_bytes")
 
-Reading = tuple[float, float]  # when, in s; what a counter had then
+Reading = tuple[float, float]  # time in s; value of a counter
 
 
 def find_idle_s(counter: str, by_timer: bool) -> float:
-    """For how long a reading is repeated at most, until it means that nothing was counted: joules always
-    grow."""
+    """Return how many seconds a reading may repeat before it means that the counter did not grow.
+
+    Energy always grows.
+    """
     if counter == "energy_j":
         return math.inf
     return NODE_PERIOD_S if by_timer and counter in OF_NODE else 0.0
@@ -34,7 +37,7 @@ def is_by_timer(record: Record) -> bool:
 
 
 def find_new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
-    """Those of a counter that tell anything new, the first one always."""
+    """Return the samples of a counter that are new readings; the first one always is."""
     kept: list[Reading] = []
     for at_s, value in samples:
         if not kept or value != kept[-1][1] or at_s - kept[-1][0] >= idle_s:
@@ -43,8 +46,11 @@ def find_new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading
 
 
 def make_readings_sql(counter: str) -> str:
-    """SQL of the same: node, unix_s and value, out of the tables `samples` and `by_timer`, the nodes whose
-    samples a timer took. Of a second in which nothing was counted the first sample stands."""
+    """Return SQL for the new readings: node, unix_s and value.
+
+    It reads the tables `samples` and `by_timer` (nodes whose samples the timer took). Of a second
+    in which the counter did not grow, the first sample remains.
+    """
     if counter not in OF_NODE:
         return f"SELECT node, unix_s, {counter} AS value FROM samples"
     told = f"SELECT node, unix_s, {counter} AS value FROM samples WHERE value IS NOT NULL"
@@ -60,6 +66,6 @@ def make_readings_sql(counter: str) -> str:
 
 
 def compute_rates(readings: list[Reading]) -> list[tuple[float, float, float]]:
-    """Begin and end of each time between two readings, and the growth a second in it."""
+    """Return start and end of each time between two readings, and the growth per second in it."""
     pairs = [(one, other) for one, other in pairwise(readings) if other[0] > one[0]]
     return [(a_s, b_s, (b - a) / (b_s - a_s)) for (a_s, a), (b_s, b) in pairs]

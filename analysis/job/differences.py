@@ -1,6 +1,6 @@
-"""Two jobs side by side: what was not alike, what each used, and where their courses part.
+"""Compares two jobs: their differences, their usage, and when their time series diverge.
 
-One run each: nothing here says what caused what, nor whether it would be so again.
+With one run each, nothing here states a cause, nor whether the difference would recur.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from steelyard.analysis.job.time_series import JobTimeSeries, Series
 from steelyard.analysis.job.usage import compute_elapsed_s
 from steelyard.facts.quantities import METRICS
 
-# In the order of what matters: what was asked of the node, what the node is, what was handed out.
+# By importance: what was requested of the node, what the node is, what was allocated.
 OF_RECORDS = {
     "network conditions": "network_conditions.requested",
     "conditions as asked": "network_conditions.valid",
@@ -52,14 +52,14 @@ OF_HELD = {
     "GPUs": "gpus",
     "time limit": "time_limit_s",
 }
-GPU_ENERGY = "gpu_energy_j"  # of the jobs' own
-STEPS = 400  # at so many moments courses are held against each other
-APART = 0.1  # of the larger one's total: less is no parting
+GPU_ENERGY = "gpu_energy_j"  # of the jobs' own GPUs
+STEPS = 400  # number of times at which two time series are compared
+APART = 0.1  # of the larger total: smaller differences are no divergence
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Of both jobs; None: not known, or there was none."""
+    """A property of both jobs; None: unknown or absent."""
 
     about: str
     a: object
@@ -72,7 +72,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """A quantity of both, and why one is not known."""
+    """A quantity of both jobs, and why one is unknown."""
 
     name: str
     unit: str
@@ -83,12 +83,12 @@ class Used:
 
     @property
     def ratio(self) -> float | None:
-        """B / A."""
+        """B / A, or None."""
         return None if self.a is None or self.b is None or not self.a else self.b / self.a
 
 
 def compare_facts(a: JobView, b: JobView) -> list[Fact]:
-    """What can differ and is known of one of them at least."""
+    """Return the properties that are known of at least one job."""
     sides = [describe_job(view) for view in (a, b)]
     names = [*sides[0], *(name for name in sides[1] if name not in sides[0])]
     found = (Fact(name, sides[0].get(name), sides[1].get(name)) for name in names)
@@ -96,7 +96,7 @@ def compare_facts(a: JobView, b: JobView) -> list[Fact]:
 
 
 def describe_job(view: JobView) -> dict[str, object]:
-    """A job in words, by name, in the order of what matters."""
+    """Describe a job by named properties, ordered by importance."""
     row, held = view.row, view.allocation
     tags = sorted({f"{k}={v}" for n in view.nodes for k, v in n.record.tags.items()})
     return {
@@ -113,21 +113,21 @@ def describe_job(view: JobView) -> dict[str, object]:
 
 
 def format_record_field(view: JobView, path: str) -> object:
-    """What all its nodes say, or all that any of them says, as text."""
+    """Return the values of a record's field on all nodes as text, each once."""
     values = [node.record.get(path) for node in view.nodes]
     said = sorted({format_fact(value) for value in values if value is not None})
     return ", ".join(said) or None
 
 
 def format_fact(value: object) -> str:
-    """A value of a record."""
+    """Format a value of a record."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def compare_usage(a: JobView, b: JobView) -> list[Used]:
-    """Its time, and each total."""
+    """Return the elapsed time and each total of both jobs."""
     found = [Used("elapsed_s", "s", compute_elapsed_s(a), compute_elapsed_s(b))]
     for name, total in METRICS.items():
         (left, why_left), (right, why_right) = a.total_or_reason(name), b.total_or_reason(name)
@@ -140,7 +140,10 @@ def compare_usage(a: JobView, b: JobView) -> list[Used]:
 
 
 def resample(series: Series, piece_s: float, width_s: float, number: int) -> Series:
-    """A course in `number` pieces of `width_s` from its start: the means over each; None: no more."""
+    """Return the series in `number` segments of `width_s` from its start: the mean of each.
+
+    None: nothing is known of a segment.
+    """
     sums = cumulate(series, piece_s)
     known = [0.0]
     for value in series:
@@ -154,7 +157,7 @@ def resample(series: Series, piece_s: float, width_s: float, number: int) -> Ser
 
 
 def cumulate(series: Series, piece_s: float) -> list[float]:
-    """The sum up to each edge; what is not known adds nothing."""
+    """Return the sum up to each edge; an unknown value adds nothing."""
     sums = [0.0]
     for value in series:
         sums.append(sums[-1] + (value or 0.0) * piece_s)
@@ -162,12 +165,12 @@ def cumulate(series: Series, piece_s: float) -> list[float]:
 
 
 def interpolate(sums: Sequence[float], piece_s: float, begin: float, end: float) -> float:
-    """What was added between two moments."""
+    """Return what was added between two times."""
     return interpolate_sum(sums, piece_s, end) - interpolate_sum(sums, piece_s, begin)
 
 
 def interpolate_sum(sums: Sequence[float], piece_s: float, moment: float) -> float:
-    """The sum at a moment, on the line between two edges."""
+    """Return the sum at a time, interpolated linearly between two edges."""
     place = moment / piece_s
     whole = min(int(place), len(sums) - 1)
     if whole == len(sums) - 1:
@@ -176,8 +179,11 @@ def interpolate_sum(sums: Sequence[float], piece_s: float, moment: float) -> flo
 
 
 def find_divergence_s(a: JobTimeSeries, b: JobTimeSeries, name: str) -> float | None:
-    """From when on what was counted differs by more than APART until the shorter one ends; None:
-    it does not, or one of them tells nothing."""
+    """Return the time in seconds from which the counts differ by more than APART until the shorter
+    job ends.
+
+    None: they do not, or one series is unknown.
+    """
     left, right = a.series[name], b.series[name]
     if all(v is None for v in left) or all(v is None for v in right):
         return None
@@ -196,5 +202,5 @@ def find_divergence_s(a: JobTimeSeries, b: JobTimeSeries, name: str) -> float | 
 
 
 def list_equal_facts(found: Iterable[Fact]) -> list[str]:
-    """The names of what does not differ."""
+    """Return the names of properties that do not differ."""
     return [fact.about for fact in found if not fact.differs]

@@ -1,4 +1,4 @@
-"""The GPUs of a job on a node and their joules, as its record tells them."""
+"""Reads the GPUs of a job on a node and their energy from its record."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobGpus:
-    """Of a node whose GPUs have meters; `reason`: why the job's, or their joules, are not known."""
+    """GPUs of a node with meters. `reason`: why the job's GPUs or their energy are unknown."""
 
     of_node: int
     of_job: int | None
-    names: tuple[str, ...]  # of the job's, as energy.zones has them: "gpu-0"
-    source: str | None  # how it is known: docs/formats.md, energy.gpus
+    names: tuple[str, ...]  # of the job's GPUs, as in energy.zones: "gpu-0"
+    source: str | None  # how they are known: docs/formats.md, energy.gpus
     energy_j: float | None
     reason: str | None
 
 
 def read_job_gpus(record: Record) -> JobGpus | None:
-    """None: no accelerator has a meter there."""
+    """Return the job's GPUs on a node; None: no accelerator there has a meter."""
     of_node, of_job = record.get("energy.gpus.of_node"), record.get("energy.gpus.of_job")
     if not isinstance(of_node, int) or not of_node:
         return None
@@ -39,7 +39,7 @@ def read_job_gpus(record: Record) -> JobGpus | None:
 
 
 def list_job_gpus(zones: object) -> tuple[str, ...]:
-    """Of those that are the job's."""
+    """Return the names of the job's GPUs."""
     found = zones if isinstance(zones, list) else []
     return tuple(
         str(zone.get("name")) for zone in found if isinstance(zone, dict) and zone.get("of_job")
@@ -47,12 +47,12 @@ def list_job_gpus(zones: object) -> tuple[str, ...]:
 
 
 def sum_energy_j(records: Sequence[Record]) -> float | None:
-    """Over all nodes that have GPUs; None where there are none, or one is not known."""
+    """Return the energy over all nodes with GPUs; None if there are none, or one is unknown."""
     return sum_energy_or_reason(records)[0]
 
 
 def sum_energy_or_reason(records: Sequence[Record]) -> tuple[float | None, str | None]:
-    """The same, and why it is not known; no reason where no node has GPUs."""
+    """Return the energy and why it is unknown; both None if no node has GPUs."""
     found = [gpus for record in records if (gpus := read_job_gpus(record)) is not None]
     lacking = next((gpus for gpus in found if gpus.energy_j is None), None)
     if lacking is not None:

@@ -1,9 +1,9 @@
-"""A guest's job beside its host: what the hypervisor's record has of the job's time (docs/virtual.md).
+"""Joins a guest's job with its host: the hypervisor's record of the job's time (docs/virtual.md).
 
-The host's record is one of a sampler that followed the virtual machine's processes, or still does:
-then its samples tell how far it has come, up to where all of them were read. They have the host's joules and traffic, and the CPU time of
-the virtual machine. Between two samples counters are taken to grow evenly. Times of the two records are
-their own nodes' wall clocks.
+The host's record is from a sampler that followed the virtual machine's processes. If it still does,
+its samples show up to when all counters were read. They have the host's energy and network traffic,
+and the CPU time of the virtual machine. Counters are interpolated linearly between two samples.
+Times of the two records are those of the nodes' own wall clocks.
 """
 
 from __future__ import annotations
@@ -29,38 +29,38 @@ COUNTERS = {
     "rx_bytes": "bytes",
     "tx_bytes": "bytes",
 }
-# What a record calls them, for its reasons.
+# Paths of the counters in a record, for its reasons.
 PATHS = {"energy_j": "energy.energy_j", "cpu_s": "cpu.cpu_s", "node_cpu_s": "cpu.node_cpu_s"}
 PATHS |= {"rx_bytes": "network.rx_bytes", "tx_bytes": "network.tx_bytes"}
 
-SHARED = ("energy_j", "cpu_s", "node_cpu_s")  # what a virtual machine's part is reckoned from
+SHARED = ("energy_j", "cpu_s", "node_cpu_s")  # inputs of a virtual machine's share
 Line = tuple[float | None, ...]  # unix_s and the COUNTERS
 
-# A virtual machine runs for months: only the samples of the job's time, and those around it, some more
-# since a cell may be empty.
+# A virtual machine may run for months. So only samples of the job's time and those around it are
+# read, with some more since a cell may be empty.
 AROUND_S = 60.0
 LINES = f"""SELECT unix_s, {", ".join(COUNTERS)} FROM samples
 WHERE unix_s >= (SELECT least(max(unix_s), $1 - {AROUND_S}) FROM samples WHERE unix_s <= $1)
 AND unix_s <= (SELECT greatest(min(unix_s), $2 + {AROUND_S}) FROM samples WHERE unix_s >= $2)
 ORDER BY unix_s"""
-NODE_CPU_S = 1.0  # how seldom that is (plugins/node/counters/node.c)
-TAIL_BYTES = 1 << 16  # of a file of samples, the last lines
+NODE_CPU_S = 1.0  # seconds between readings of the node's CPU time (plugins/node/counters/node.c)
+TAIL_BYTES = 1 << 16  # bytes read from the end of a file of samples
 
 
 @dataclass(frozen=True)
 class Side:
-    """One record, its samples, and what its counters grew by in the job's time."""
+    """A record, its samples, and the growth of its counters in the job's time."""
 
     record: Record
     lines: Sequence[Line]
     used: dict[str, float | None]
     missing: dict[str, str]
-    thinned: str | None = None  # its samples are fewer than were taken
+    thinned: str | None = None  # note on thinned samples
 
 
 @dataclass(frozen=True)
 class Joined:
-    """The guest's job on one node, and its host meanwhile; `share`: of the host's joules."""
+    """The guest's job on one node, and its host; `share` is of the host's energy."""
 
     begin_unix_s: float
     end_unix_s: float
@@ -70,7 +70,7 @@ class Joined:
 
 
 def join_host(guest: Record, host: Record, idle: IdlePower) -> Joined:
-    """MissingError where the host's record does not hold the whole of the job's time."""
+    """Join both; raise MissingError if the host's record does not cover the job's time."""
     begin, end = find_span(guest)
     first, last = find_host_span(host)
     if begin < first or end > last:
@@ -95,7 +95,7 @@ def join_host(guest: Record, host: Record, idle: IdlePower) -> Joined:
 
 
 def find_span(record: Record) -> tuple[float, float]:
-    """From when to when; MissingError of one that has not ended."""
+    """Return start and end of a record; raise MissingError if it has not ended."""
     begin, end = record.get("start_unix_s"), record.get("end_unix_s")
     if not isinstance(begin, int | float) or not isinstance(end, int | float):
         raise MissingError(f"{record.path}: expected a record that has ended; found no end_unix_s")
@@ -103,7 +103,7 @@ def find_span(record: Record) -> tuple[float, float]:
 
 
 def find_host_span(record: Record) -> tuple[float, float]:
-    """The same; of a sampler that still runs, to where the node's CPU time was read for certain."""
+    """Do the same for the host; if its sampler still runs, the end is when all counters were read."""
     begin = record.get("start_unix_s")
     if record.get("end_unix_s") is not None or not isinstance(begin, int | float):
         return find_span(record)
@@ -114,7 +114,7 @@ def find_host_span(record: Record) -> tuple[float, float]:
 
 
 def read_last_sample_unix_s(record: Record) -> float | None:
-    """When the last whole line of its samples was taken."""
+    """Return the time of the last complete line of the samples, or None."""
     path = record.samples_path
     try:
         lines = (read_tail(path, TAIL_BYTES) if path else b"").split(b"\n")[:-1]
@@ -124,7 +124,10 @@ def read_last_sample_unix_s(record: Record) -> float | None:
 
 
 def read_totals(record: Record) -> dict[str, float]:
-    """Of the job's own record, whose time it is: what the samples began with may not be told there."""
+    """Return the totals of the job's own record.
+
+    They stand in for samples of a counter that do not cover the job's time.
+    """
     found = {counter: record.get(path) for counter, path in PATHS.items()}
     return {name: float(value) for name, value in found.items() if isinstance(value, int | float)}
 
@@ -136,7 +139,7 @@ def build_side(
     end: float,
     whole: Mapping[str, float],
 ) -> Side:
-    """What its counters grew by, each null with its reason."""
+    """Return the growth of a record's counters; an unknown one is None with its reason."""
     used, missing = {}, {}
     for counter in COUNTERS:
         value = compute_growth(select_points(lines, counter), begin, end)
@@ -150,7 +153,7 @@ def build_side(
 
 
 def select_points(lines: Sequence[Line], counter: str) -> Points:
-    """The samples that tell it."""
+    """Return (time, value) of the samples that have the counter."""
     place = 1 + list(COUNTERS).index(counter)
     return [
         (moment, value)
@@ -160,7 +163,7 @@ def select_points(lines: Sequence[Line], counter: str) -> Points:
 
 
 def compute_growth(points: Points, begin: float, end: float) -> float | None:
-    """Of a counter; None where a moment is not between two samples."""
+    """Return a counter's growth; None if a time is not between two samples."""
     ends = [interpolate_value(points, moment) for moment in (begin, end)]
     return None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
 
@@ -168,7 +171,10 @@ def compute_growth(points: Points, begin: float, end: float) -> float | None:
 def compute_rates(
     side: Side, counter: str, begin: float, end: float
 ) -> tuple[list[float], list[float]]:
-    """Times since the job's begin and rates a second between two new readings, the later one's time."""
+    """Return times since the job's start, and rates per second between two new readings.
+
+    Each time is that of the later reading.
+    """
     place = 1 + list(COUNTERS).index(counter)
     samples = [
         (s, v) for s, v in ((line[0], line[place]) for line in side.lines) if s and v is not None
@@ -180,7 +186,10 @@ def compute_rates(
 
 
 def find_host_record(path: Path, guest: Record) -> Record:
-    """A file, or of a folder the one record of another node that holds the job's time."""
+    """Return the record at `path`; in a folder, the one record of another node that covers the job.
+
+    Raises UsageError if the path does not exist, and MissingError if not exactly one record fits.
+    """
     if path.is_file():
         return read_record(path)
     if not path.is_dir():
@@ -203,7 +212,7 @@ def find_host_record(path: Path, guest: Record) -> Record:
 
 
 def read_records(paths: Iterable[Path]) -> Iterable[Record]:
-    """Those that are records."""
+    """Yield the records among these files; skip others and invalid ones."""
     for path in paths:
         if FILE_NAME.fullmatch(path.name):
             try:
@@ -213,7 +222,7 @@ def read_records(paths: Iterable[Path]) -> Iterable[Record]:
 
 
 def is_within_record(record: Record, begin: float, end: float) -> bool:
-    """Whether it saw that time."""
+    """Whether the record covers that time."""
     try:
         first, last = find_host_span(record)
     except MissingError:

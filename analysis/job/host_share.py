@@ -1,8 +1,9 @@
-"""The virtual machine's part of its host's joules in a job's time, which begins and ends between samples.
+"""Computes a virtual machine's share of its host's energy in a job's time.
 
-The interval is that of analysis/store/energy_shares.py. The node's CPU time is read once a second at
-most, so of the second in which the job begins, and of the one in which it ends, it is not known how much
-of the others' work was in the job's time: for the least part all of it, for the most none of it.
+The job starts and ends between samples. The interval is that of analysis/store/energy_shares.py.
+The node's CPU time is read at most once a second. So for the seconds in which the job starts and
+ends it is unknown how much of the others' work was in the job's time: for the lower bound all of
+it, for the upper bound none of it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
 Points = Sequence[tuple[float, float]]  # of a counter: unix_s, value
 
-# A line for the job's begin and one for its end, and between them the samples from the first to the last
-# of its readings ($9, $10). $2, $3, $4: joules, own and the node's CPU seconds at the begin, $6 to $8 at
-# the end.
+# A line for the job's start and one for its end, and between them the samples from the first to the
+# last reading ($9, $10). $2, $3, $4: energy, own and the node's CPU seconds at the start; $6 to $8:
+# at the end.
 EDGE = "SELECT * REPLACE ({} AS unix_s, {} AS elapsed_s, {} AS energy_j, {} AS cpu_s, {} AS node_cpu_s)"
 HELD = f"""CREATE TEMP TABLE samples AS
 SELECT * REPLACE (unix_s AS elapsed_s) FROM whole WHERE unix_s >= $9 AND unix_s <= $10
@@ -30,7 +31,10 @@ UNION ALL {EDGE.format("$5", "$5", "$6", "$7", "$8")} FROM (SELECT * FROM whole 
 
 
 def interpolate_value(points: Points, moment: float) -> float | None:
-    """Evenly between the two samples around it; the guest's own first and last are its ends."""
+    """Interpolate linearly between the two samples around a time; None if there are not two.
+
+    A sample within 1 ms of the time is used as it is.
+    """
     place = bisect_left(points, moment, key=lambda point: point[0])
     near = [
         point for point in points[max(0, place - 1) : place + 1] if abs(point[0] - moment) < 1e-3
@@ -49,9 +53,10 @@ def compute_host_share(
     span: tuple[float, float],
     idle: IdlePower,
 ) -> EnergyShare | None:
-    """`counters`: joules, the virtual machine's CPU seconds, the node's; `span`: unix_s, of the job.
+    """Return the virtual machine's share; None: the samples have no line.
 
-    None where `samples` of the connection has no line.
+    `counters` are energy, the virtual machine's CPU seconds, and the node's; `span` is the job's,
+    in unix_s.
     """
     connection.execute("ALTER VIEW samples RENAME TO whole")
     joules, own, node = counters
@@ -78,14 +83,17 @@ def compute_host_share(
 def make_edge_line(
     moment: float, at: Sequence[float | None], others_s: float | None
 ) -> list[float | None]:
-    """A line: when, joules, own and the node's CPU seconds."""
+    """Return a line: time, energy, own CPU seconds and the node's."""
     joules, own_s = at
     node_s = None if own_s is None or others_s is None else own_s + others_s
     return [moment, joules, own_s, node_s]
 
 
 def find_readings(own: Points, node: Points) -> Points:
-    """When the node's CPU time had changed, and what others than the virtual machine had used then."""
+    """Return when the node's CPU time changed, and what others had used until then.
+
+    Others are all processes except the virtual machine.
+    """
     told = [
         (moment, value)
         for place, (moment, value) in enumerate(node)
@@ -97,8 +105,10 @@ def find_readings(own: Points, node: Points) -> Points:
 def find_others_around(
     read: Points, span: tuple[float, float]
 ) -> tuple[float | None, float | None]:
-    """What others had used at the last reading before the job, and at the first after it; with none
-    after it, nothing has changed since the last one."""
+    """Return what others had used at the last reading before the job, and at the first after it.
+
+    Without one after it, the last reading is used.
+    """
     begin = bisect_right(read, span[0], key=lambda point: point[0]) - 1
     end = bisect_left(read, span[1], key=lambda point: point[0])
     if begin < 0:
@@ -109,7 +119,7 @@ def find_others_around(
 def find_others_within(
     read: Points, span: tuple[float, float]
 ) -> tuple[float | None, float | None]:
-    """The same at the first reading in the job's time, and at the last; with none, they did nothing."""
+    """Return the same at the first and the last reading in the job's time; without any, no growth."""
     within = [others_s for moment, others_s in read if span[0] < moment < span[1]]
     if not within:
         before, _ = find_others_around(read, span)

@@ -1,7 +1,7 @@
-"""An array as a whole: what its tasks used together, and what to ask for next time.
+"""Usage of a complete array, and advice on what to request next time.
 
-What an array asks for is for each of its tasks, so only what all of them leave unused can be asked
-for less: the task that used most decides.
+An array's request is for each of its tasks. So less can be requested only if all of them leave it
+unused: the task with the largest usage decides.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from steelyard.analysis.job.usage import Efficiency, Usage, compute_efficiency
 
 @dataclass(frozen=True, slots=True)
 class ArrayUsage:
-    """`cpu` of all tasks together; `memory` and `time` of the task that used most."""
+    """Usage of an array: `cpu` of all tasks together, `memory` and `time` of the largest task."""
 
     states: dict[str, int]
     cpu: Usage
     memory: Usage
     time: Usage
-    energy_j: float | None  # None: not known of a task
+    energy_j: float | None  # None: unknown for a task
     advice: list[Advice]
     no_advice: str | None
 
 
 def summarize_tasks(views: Sequence[JobView]) -> ArrayUsage:
-    """Of all tasks of one array."""
+    """Return the usage of all tasks of one array."""
     used = [compute_efficiency(view) for view in views]
     joules = [view.total("energy_j") for view in views]
     advice, why = advise_all(views)
@@ -45,7 +45,7 @@ def summarize_tasks(views: Sequence[JobView]) -> ArrayUsage:
 
 
 def sum_usage(uses: Sequence[Usage]) -> Usage:
-    """At least what is known; what was held only where it is known of all."""
+    """Return the sum of the known usage; the allocation only if it is known for all."""
     used = [one.used for one in uses if one.used is not None]
     held = [one.allocated for one in uses if one.allocated is not None]
     is_least = len(used) < len(uses) or any(one.is_least for one in uses)
@@ -55,13 +55,16 @@ def sum_usage(uses: Sequence[Usage]) -> Usage:
 
 
 def find_largest(uses: Sequence[Usage]) -> Usage:
-    """The use that was most."""
+    """Return the largest usage."""
     known = [one for one in uses if one.used is not None]
     return max(known, key=lambda one: one.used or 0.0) if known else Usage()
 
 
 def advise_all(views: Sequence[JobView]) -> tuple[list[Advice], str | None]:
-    """What holds for each task, as the one that used most tells it; or why nothing is said."""
+    """Return the advice that holds for every task, from the task with the largest usage.
+
+    Without advice, also returns the reason.
+    """
     tasks = [advise_task(view) for view in views]
     for task in tasks:
         why = find_no_advice_reason(task)
@@ -82,11 +85,11 @@ def advise_all(views: Sequence[JobView]) -> tuple[list[Advice], str | None]:
 
 
 def advise_task(view: JobView) -> JobView:
-    """A task, judged by itself."""
+    """Return the task as an independent job."""
     held = None if view.allocation is None else replace(view.allocation, is_part=False)
     return replace(view, allocation=held)
 
 
 def format_used(used: Efficiency, about: str) -> float:
-    """In the unit of what it is about."""
+    """Return the usage of memory in bytes or of time in seconds, as in `about`."""
     return (used.memory if about == "memory" else used.time).used or 0.0

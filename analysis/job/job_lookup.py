@@ -1,4 +1,4 @@
-"""Several jobs at once: one question to the accounting, then each job's records."""
+"""Looks up several jobs: one query of the accounting, then each job's records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from steelyard.analysis.collect.job_view import (
 )
 from steelyard.analysis.sources.accounting import Accounting
 
-FEW = 20  # so many jobs' samples are read, where a record was cut short or is still written
+FEW = 20  # up to so many jobs, samples of truncated or unfinished records are read
 
 
 def look_up_jobs(
@@ -27,9 +27,9 @@ def look_up_jobs(
     accounting: Accounting,
     elsewhere: OtherSource | None = None,
 ) -> tuple[list[JobView], list[str]]:
-    """Every job that these ids name, of arrays each task; and of ids that nothing is known of, why.
+    """Return every job that these ids name (of arrays each task), and why others are unknown.
 
-    UsageError for what is no job id.
+    Raises UsageError for invalid job ids.
     """
     for text in job_ids:
         if not accounting.job_ids.fullmatch(text):
@@ -52,28 +52,28 @@ def look_up_jobs(
 
 
 def query_jobs(job_ids: Sequence[str], accounting: Accounting) -> list[Start]:
-    """In the order of the ids, as far as the accounting keeps to it."""
+    """Return the starts of these jobs, in the order of chunks of ids."""
     size = accounting.chunk_size
     chunks = [job_ids[place : place + size] for place in range(0, len(job_ids), size)]
     return [start for chunk in chunks for start in group_starts(accounting.rows(chunk))]
 
 
 def list_names(start: Start, accounting: Accounting) -> set[str]:
-    """All names of a job, and of its array."""
+    """Return all names of a job, and of its array."""
     row = start.row
     written = row.fields[accounting.fields.index("JobID")]
     return {name for name in (row.job_id, row.task_id, row.array_job_id, written) if name}
 
 
 def is_answered(typed: str, known: Iterable[str], accounting: Accounting) -> bool:
-    """Whether an answer is of what a person typed."""
+    """Whether an answer is of the id that a user typed."""
     return typed in known or any(accounting.matches_id(typed, name) for name in known)
 
 
 def make_views(
     found: Iterable[Start], record_dirs: Sequence[Path], accounting: Accounting
 ) -> list[JobView]:
-    """Of each job its last start; what waits of an array is one."""
+    """Return the last start of each job; the waiting tasks of an array are one job."""
     jobs: dict[tuple[str, bool], list[Start]] = {}
     for start in found:
         jobs.setdefault((start.row.job_id, start.row.waits_in_array), []).append(start)

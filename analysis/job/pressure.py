@@ -1,8 +1,9 @@
-"""How long a job's processes waited for a CPU, for I/O or memory (PSI, docs/sampler.md), and how much
-of its node's CPU time the host of a virtual machine gave to others.
+"""How long a job's processes waited for a CPU, I/O or memory (PSI, docs/sampler.md), and steal
+time.
 
-The record's `pressure.*_some_s` is the time in which at least one task waited: of the job's own cgroup
-where `pressure.scope` is `job`, else of everybody on the node.
+The record's `pressure.*_some_s` is the time in which at least one task waited: of the job's own
+cgroup if `pressure.scope` is `job`, else of all on the node. Steal time is the share of a node's
+CPU time that the host of a virtual machine gave to others.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from steelyard.analysis.collect.job_view import JobView, NodeView
 
 MUCH = (
-    0.1  # of its time: more means that another number of CPUs, or another hour, gives other times
+    0.1  # of the elapsed time: above it, another number of CPUs or another hour gives other times
 )
 RESOURCES = {"cpu": "a CPU", "io": "I/O", "memory": "memory"}
 STEAL = "steal"
@@ -20,7 +21,7 @@ STEAL = "steal"
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """`share` of its time in which a task waited, on the node where that was longest."""
+    """`share` of the elapsed time in which a task waited, on the node where it is largest."""
 
     resource: str
     share: float
@@ -39,7 +40,7 @@ class Pressure:
 
 
 def find_pressures(view: JobView) -> list[Pressure]:
-    """A resource each that some node's record tells of."""
+    """Return a pressure for each resource that some node's record has."""
     found = []
     for resource in RESOURCES:
         of_nodes = [
@@ -51,7 +52,7 @@ def find_pressures(view: JobView) -> list[Pressure]:
 
 
 def find_steal(node: NodeView) -> Pressure | None:
-    """Of all its CPUs' time what its host gave to others; None: not told."""
+    """Return the share of a node's CPU time that its host gave to others; None: unknown."""
     stolen_s, elapsed_s = node.record.get("cpu.node_steal_s"), node.values["elapsed_s"]
     cpus = node.record.get("probe.cpu.cpus_online")
     if (
@@ -65,7 +66,9 @@ def find_steal(node: NodeView) -> Pressure | None:
 
 
 def find_node_pressure(node: NodeView, resource: str) -> Pressure | None:
-    """None: the kernel tells none, or the record has no time."""
+    """Return the pressure on a node; None: the kernel does not report it, or the record has no
+    time.
+    """
     waited_s, elapsed_s = node.record.get(f"pressure.{resource}_some_s"), node.values["elapsed_s"]
     if not isinstance(waited_s, int | float) or not elapsed_s:
         return None
@@ -74,7 +77,7 @@ def find_node_pressure(node: NodeView, resource: str) -> Pressure | None:
 
 
 def find_cpu_pressure(view: JobView) -> Pressure | None:
-    """Of the CPU, where it was much: others on the node, or on its host, had it."""
+    """Return the pressure on CPUs, or steal, if it is above MUCH; None otherwise."""
     return next(
         (
             one

@@ -1,4 +1,4 @@
-"""What a job used over its time, from its samples: rates and levels in equal pieces."""
+"""A job's usage over time, from its samples: rates and levels in equal segments."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     import duckdb
 
 MOST_PIECES = 60
-FEWEST_SAMPLES = 5  # of fewer there is nothing to see
+FEWEST_SAMPLES = 5  # with fewer there is no time series
 JOBS_AT_ONCE = 50  # in one database: each job's samples are selected from those of all
-# Name of the series: the counter that it is the rate of.
+# Name of each rate's series, and its counter.
 RATES = {
     "cpus_busy": "cpu_s",
     "power_w": "energy_j",
@@ -32,17 +32,18 @@ RATES = {
 }
 LEVELS = ("memory_bytes",)
 METERS = ("energy_j",)
-READING_S = 1e-3  # a sample and the end of the last piece are the same moment
+READING_S = 1e-3  # tolerance in s between a sample and the end of the last segment
 
-Point = tuple[float, float]  # when, in seconds since 1970; what a counter had then
+Point = tuple[float, float]  # seconds since 1970; value of a counter
 Series = list[float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class JobTimeSeries:
-    """Of the nodes named, added up; a piece is None where none of them tells.
+    """Sums over the named nodes; a segment is None if no node has a value.
 
-    `most_cpus`: most CPUs busy between two samples, `period_s` apart on the average.
+    `most_cpus` is the largest number of busy CPUs between two samples, which are `period_s` apart
+    on average.
     """
 
     nodes: tuple[str, ...]
@@ -54,21 +55,24 @@ class JobTimeSeries:
 
     @property
     def end_s(self) -> float:
-        """Since its start."""
+        """Return the end in seconds since the start."""
         return self.piece_s * max((len(s) for s in self.series.values()), default=0)
 
 
 def read_time_series(
     records: Mapping[str, Record], pieces: int = MOST_PIECES
 ) -> JobTimeSeries | None:
-    """Of these nodes' samples; None: there are none, or too few."""
+    """Return the time series of these nodes; None: there are no samples, or too few."""
     return read_all_time_series([records], pieces)[0]
 
 
 def read_all_time_series(
     jobs: Sequence[Mapping[str, Record]], pieces: int = MOST_PIECES
 ) -> list[JobTimeSeries | None]:
-    """Of each job: a database costs more than a job's samples, so that several share one."""
+    """Return the time series of each job.
+
+    Several jobs share a database, since creating one takes longer than reading a job's samples.
+    """
     found: dict[str, JobTimeSeries | None] = {}
     numbered = {str(n): job for n, job in enumerate(jobs) if job}
     rest = iter(numbered.items())
@@ -80,7 +84,7 @@ def read_all_time_series(
 def read_loaded_jobs(
     jobs: Mapping[str, Mapping[str, Record]], pieces: int
 ) -> dict[str, JobTimeSeries | None]:
-    """Of jobs whose samples are loaded together."""
+    """Return the time series of jobs whose samples are loaded together."""
     found = {}
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
@@ -100,7 +104,7 @@ def read_loaded_jobs(
 def read_series(
     connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES
 ) -> JobTimeSeries | None:
-    """Of the tables `samples` and `by_timer` (counter_readings.py)."""
+    """Return the series from the tables `samples` and `by_timer` (counter_readings.py)."""
     found = connection.execute(
         "SELECT node, count(*), min(unix_s), max(unix_s) FROM samples WHERE unix_s IS NOT NULL "
         "GROUP BY node ORDER BY node"
@@ -137,7 +141,7 @@ def read_series(
 def read_counter_edges(
     connection: duckdb.DuckDBPyConnection, counter: str, start: float, width: float, number: int
 ) -> dict[str, list[Point]]:
-    """Of each node the first and the last reading of a counter in each piece; empty ones left out."""
+    """Return by node the first and the last reading of a counter in each non-empty segment."""
     piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
     rows = connection.execute(
         f"SELECT node, min(unix_s), min(value), max(unix_s), max(value) "
@@ -150,14 +154,16 @@ def read_counter_edges(
     for node, first_s, first, last_s, last in rows:
         known = points.setdefault(node, [])
         if not known and first_s > start:
-            known.append((start, 0.0))  # it began to count at 0 when the record began
+            known.append((start, 0.0))  # counting starts at 0 with the record
         known += [(first_s, float(first)), (last_s, float(last))]
     return points
 
 
 def compute_rates(points: Sequence[Point], edges: Sequence[float], is_meter: bool) -> Series:
-    """The counter's growth in each piece over its length: all of them add up to all of its growth. After a
-    meter's last reading nothing is known."""
+    """Return the counter's growth per second in each segment. All segments add up to its growth.
+
+    After a meter's last reading the values are unknown.
+    """
     end = points[-1][0] + READING_S if is_meter else math.inf
     values = [interpolate_counter(points, edge) if edge <= end else None for edge in edges]
     return [
@@ -167,7 +173,7 @@ def compute_rates(points: Sequence[Point], edges: Sequence[float], is_meter: boo
 
 
 def interpolate_counter(points: Sequence[Point], moment: float) -> float | None:
-    """The counter at a moment, on the line between two readings; it stays as it was last read."""
+    """Interpolate the counter linearly at a time; after the last reading it stays constant."""
     if moment < points[0][0]:
         return None
     if moment >= points[-1][0]:
@@ -180,7 +186,7 @@ def interpolate_counter(points: Sequence[Point], moment: float) -> float | None:
 def read_levels(
     connection: duckdb.DuckDBPyConnection, name: str, start: float, width: float, number: int
 ) -> dict[str, Series]:
-    """Of each node the highest level in each piece."""
+    """Return by node the highest level in each segment."""
     piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
     rows = connection.execute(
         f"SELECT node, {piece} AS piece, max({name}) FROM samples WHERE {name} IS NOT NULL "
@@ -194,7 +200,7 @@ def read_levels(
 
 
 def fill_gaps(series: Series) -> Series:
-    """A piece without a sample between two that have one: as the one before."""
+    """Fill a segment without samples, between two that have some, with the value before it."""
     known = [place for place, value in enumerate(series) if value is not None]
     last = known[-1] if known else 0
     result: Series = []
@@ -205,16 +211,17 @@ def fill_gaps(series: Series) -> Series:
 
 
 def add_series(several: Sequence[Series], number: int) -> Series:
-    """Piece by piece, of those that tell."""
+    """Add several series by segment; unknown values add nothing."""
     pieces = [[s[place] for s in several] for place in range(number)]
     known = [[value for value in piece if value is not None] for piece in pieces]
     return [sum(piece) if piece else None for piece in known]
 
 
 def find_busiest(connection: duckdb.DuckDBPyConnection) -> float | None:
-    """Most CPUs busy on one node between two samples that are as far apart as most are.
+    """Return the largest number of busy CPUs on a node between two samples.
 
-    The last sample may come 1 ms after the one before it: no time for a rate.
+    Samples closer than half the median distance are ignored: the last one may be 1 ms after the one
+    before, which is too short for a rate.
     """
     row = connection.execute(
         """

@@ -1,4 +1,4 @@
-"""What was allocated to a job, and how much of it the job used."""
+"""Compares what was allocated to a job with what it used."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ WITHIN_A_SECOND = "it ended within a second, and the scheduler counts whole ones
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Of one resource; `share` is used / held.
+    """Usage of one resource; `share` is used / allocated.
 
-    `is_least`: there may be more, of nodes that nothing is known of. `reason`: why there is no share.
+    `is_least`: `used` is a lower bound, since some nodes are unknown. `reason` states why there is
+    no share.
     """
 
     allocated: float | None = None
@@ -38,13 +39,13 @@ class Usage:
 
     @property
     def share(self) -> float | None:
-        """None where one of both is not known."""
+        """used / allocated; None if one of them is unknown."""
         return None if self.used is None or not self.allocated else self.used / self.allocated
 
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """CPU in core-seconds, memory in bytes, time in seconds."""
+    """Usage of CPU in core-seconds, memory in bytes, and time in seconds."""
 
     cpu: Usage
     memory: Usage
@@ -52,13 +53,16 @@ class Efficiency:
 
 
 def compute_efficiency(view: JobView) -> Efficiency:
-    """Of a job; of one that runs, so far."""
+    """Return the usage of a job, or of a running job so far."""
     return Efficiency(compute_cpu(view), compute_memory(view), compute_time(view))
 
 
 def compute_elapsed_s(view: JobView) -> float | None:
-    """How long it had its nodes, so far where it runs: PBS tells that only at its end. As long as its
-    records saw it where only they know it, or the scheduler counts from a later start."""
+    """Return how many seconds the job had its nodes; for a running job so far.
+
+    PBS reports this only at the end. The records' time is used if only they have it, or if the
+    scheduler counts from a later start.
+    """
     row = view.row
     if row is None or has_later_start(view):
         return compute_recorded_s(view)
@@ -68,7 +72,7 @@ def compute_elapsed_s(view: JobView) -> float | None:
 
 
 def compute_cpu(view: JobView) -> Usage:
-    """Of its CPUs × its time what its processes used."""
+    """Return the CPU time of the job's processes, and its CPUs x its elapsed time."""
     told = view.allocation or Allocation()
     used, is_least, source = find_best_value(view, "cpu_s", told.cpu_s)
     cpus, elapsed = told.cpus, compute_elapsed_s(view)
@@ -83,7 +87,7 @@ def compute_cpu(view: JobView) -> Usage:
 
 
 def compute_memory(view: JobView) -> Usage:
-    """Of all its memory the sum of its nodes' highest: seen by samples, so at least."""
+    """Return the memory of the job, and the sum of its nodes' highest values from samples."""
     told = view.allocation or Allocation()
     held = told.memory_bytes
     used, is_least, source = find_best_value(view, "max_memory_bytes", told.resident_low_bytes)
@@ -93,7 +97,7 @@ def compute_memory(view: JobView) -> Usage:
 
 
 def compute_time(view: JobView) -> Usage:
-    """Of its time limit what it took."""
+    """Return the elapsed time, and the time limit."""
     limit, elapsed = (view.allocation or Allocation()).time_limit_s, compute_elapsed_s(view)
     source = RECORDS if view.row is None or has_later_start(view) else ACCOUNTING
     return Usage(
@@ -104,7 +108,7 @@ def compute_time(view: JobView) -> Usage:
 def find_missing_reason(
     view: JobView, field: str, allocated: float | None, used: float | None
 ) -> str | None:
-    """Why there is no share of a field of Held; None: both are known."""
+    """Return why there is no share for a field of Allocation; None: both values are known."""
     if allocated is None:
         told = view.allocation.missing.get(field) if view.allocation is not None else None
         begun = view.row is None or view.row.start_unix_s is not None
@@ -113,20 +117,20 @@ def find_missing_reason(
 
 
 def describe_unstarted(view: JobView) -> str:
-    """Of a job without a start: whether it may still begin."""
+    """Describe a job without a start: whether it may still start."""
     return NEVER_BEGUN if view.row is not None and view.row.state in FINAL_STATES else NOT_BEGUN
 
 
 def find_best_value(
     view: JobView, column: str, accounted: float | None
 ) -> tuple[float | None, bool, str | None]:
-    """What was used, whether that is the least, and who says so.
+    """Return the usage, whether it is a lower bound, and its source.
 
-    All nodes' records, else the accounting, else those records that are there.
+    All nodes' records come first, then the accounting, then the existing records.
     """
     found = [value for _, value in read_node_values(view, column)]
     if all(is_idle(node.record) for node in view.nodes):
-        found = []  # no step came anywhere: what there was is the scheduler's own
+        found = []  # no step ran on any node: the values are the scheduler's own
     is_least = len(found) < len(view.all_nodes)
     if found and not is_least:
         return float(sum(found)), False, RECORDS
@@ -136,7 +140,7 @@ def find_best_value(
 
 
 def read_node_values(view: JobView, column: str) -> Iterator[tuple[NodeView, float]]:
-    """What processes used on each node whose record tells it, so far where the job runs."""
+    """Yield the usage of processes on each node whose record has it, so far for a running job."""
     runs = view.row is not None and view.row.state == "running"
     for node in view.nodes:
         value = 0 if is_idle(node.record) else node.values[column]
