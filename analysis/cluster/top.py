@@ -130,7 +130,7 @@ def sum_top(
 
 
 def sum_with_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
-    """Do as `sum_top` with DuckDB."""
+    """Do the same as `sum_top` with DuckDB."""
     return day_files.query_jobs(
         database_dir,
         lambda found, mark: build_top(make_duckdb_engine(found), by, span, mark),
@@ -139,7 +139,7 @@ def sum_with_duckdb(database_dir: Path, by: str, span: day_files.Span) -> Top:
 
 
 def sum_with_spark(database_dir: Path, by: str, span: day_files.Span, master: str | None) -> Top:
-    """Do as `sum_top` with Spark."""
+    """Do the same as `sum_top` with Spark."""
     with spark.open_session(master) as session:
         from pyspark.errors import PySparkException
 

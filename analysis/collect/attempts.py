@@ -56,7 +56,7 @@ class Attempt:
 
     @property
     def is_over(self) -> bool:
-        """Whether the attempt started and has ended or is running, so that its files must exist."""
+        """Whether the attempt started and has ended, so that all of its files must exist."""
         return self.state not in WAITING_STATES and self.start_unix_s is not None
 
 
@@ -122,9 +122,9 @@ def build_from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
 
 
 def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
-    """Take times, nodes, clients and exit code from result.json, which has them more precisely.
+    """Add the folder, and take times, clients and exit code from its result.json.
 
-    The times of result.json are finer, and its nodes and clients are those of the run.
+    These times are finer than the accounting's. Its nodes are only used if the accounting has none.
     """
     attempt.folder = folder
     if folder is None or folder.result is None:

@@ -195,7 +195,7 @@ class Loader:
     def _read_with_library(
         self, file: SampleFile, source: BinaryIO, columns: Sequence[str], day: Day
     ) -> tuple[int, bool] | None:
-        """Do as `_read_lines` with the reader in C; None: the file is not in the sampler's format."""
+        """Do the same as `_read_lines` with the reader in C; None: not in the sampler's format."""
         found = None if sample_library.read_samples() is None else self._text.read(source)
         if found is None:
             return None

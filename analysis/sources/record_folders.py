@@ -74,7 +74,7 @@ def list_file_names(folder: Path) -> set[str]:
 
 
 def find_job_sources(record_dir: Path, job_id: str, window: Window | None = None) -> list[Path]:
-    """Do as `find_job_folders` without unpacking: return folders, and packs with the job."""
+    """Do the same as `find_job_folders` without unpacking: return folders and packs."""
     flat = record_dir / job_id
     found = [flat] if flat.is_dir() else []
     if window is None:

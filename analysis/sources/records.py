@@ -189,7 +189,7 @@ def read_record(path: Path) -> Record:
 
 
 def parse_record(path: Path, data: bytes) -> Record:
-    """Do as `read_record` with the content of a file."""
+    """Do the same as `read_record` with the content of a file."""
     try:
         document = parse_json(data)
     except (ValueError, RecursionError) as error:

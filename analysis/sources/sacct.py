@@ -221,7 +221,7 @@ def parse_lines(
 def parse_lines_without_steps(
     lines: Iterable[str], requested_fields: Sequence[str]
 ) -> Iterator[AccountingRow | StepRow]:
-    """Do as `parse_lines`, but do not parse steps."""
+    """Do the same as `parse_lines`, but do not parse steps."""
     if tuple(requested_fields[: len(FIELDS)]) != FIELDS[: len(requested_fields)]:
         yield from parse_lines(lines, requested_fields)
         return
@@ -367,7 +367,7 @@ class Sacct:
         return self.read_starts_with_steps(fields, "--allocations", *which)
 
     def read_starts_with_steps(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
-        """Do as `read_starts`, with the steps of each start after it."""
+        """Do the same as `read_starts`, with the steps of each start after it."""
         asked = ("JobID", *fields, "JobIDRaw")  # the last field has no line break
         with open_answer_file() as output:
             self.run([*PLAINLY, f"--format={','.join(asked)}", *which], output.fileno())

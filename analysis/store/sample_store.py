@@ -203,7 +203,7 @@ class Parts:
         return parts
 
     def rewrite(self, select: str, day: str | None) -> None:
-        """Do as `write` with samples that may have no other copy: sync the files."""
+        """Do the same as `write` with samples that may have no other copy: sync the files."""
         for part in self.write(select, day):
             sync_file(part.path)
 

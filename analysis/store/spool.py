@@ -154,7 +154,7 @@ class TextSpool(RowFile):
         self._file.write(line + "\n")
 
     def write_joined(self, values: Sequence[str], text: str) -> None:
-        """Do as `write`, with the last values joined by DELIMITER."""
+        """Do the same as `write`, with the last values joined by DELIMITER."""
         line = self.DELIMITER.join((*values, text))
         if self.QUOTED.search(line) or line.count(self.DELIMITER) != len(self.columns) - 1:
             self.write((*values, *text.split(self.DELIMITER)))

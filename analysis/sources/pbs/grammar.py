@@ -90,7 +90,7 @@ def find_field_start(token: str, dialect: str, kind: str) -> tuple[str, int | No
 
 @functools.lru_cache(maxsize=4096)
 def find_rank(name: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
-    """Do as `find_field_start` with a name alone."""
+    """Do the same as `find_field_start` with a name alone."""
     match = NAME.fullmatch(name)
     if match is None:
         return None

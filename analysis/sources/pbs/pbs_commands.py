@@ -123,7 +123,7 @@ def query_jobs(
 def query_jobs_once(
     job_ids: Sequence[str], time_out_s: float = 60.0, program: str = "qstat"
 ) -> dict[str, qstat.Job]:
-    """Do as `query_jobs` in one call of qstat; without ids, return all jobs of the server."""
+    """Do the same as `query_jobs` in one call of qstat; without ids, return all jobs."""
     is_torque = detect_dialect() == TORQUE
     # -x requests XML from Torque, and ended jobs from OpenPBS.
     flags = ["-x", "-t"] if is_torque else ["-x", "-f", "-t"]

@@ -50,8 +50,8 @@ MEANINGS = {
         -29: ("timeout", "its time limit was passed"),
     },
 }
-# Above this the exit status is 256 + the number of a signal that the server sent: 271 for SIGTERM,
-# 265 for SIGKILL. NOT_BEGUN: exit statuses of starts whose script never started.
+# NOT_BEGUN: exit statuses of starts whose script never started. Above KILLED: KILLED plus the number
+# of a signal that the server sent (271: SIGTERM, 265: SIGKILL).
 NOT_BEGUN = {TORQUE: frozenset((-1, -2, -3, -13, -14)), OPENPBS: frozenset((-1, -2, -3, -14, -16, -17, -19, -22))}  # fmt: skip
 KILLED = 256
 MOST_SIGNAL = 64
