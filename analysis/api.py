@@ -95,7 +95,7 @@ class Study:
         return sorted({*COMPUTED, *(name for (name,) in rows)})
 
     def table(self, name: str) -> duckdb.DuckDBPyRelation:
-        """Return a table or view, which is read when it is used; UsageError lists the known ones."""
+        """Return a table or view, which is read when used; UsageError lists the known ones."""
         if name not in self.tables:
             raise UsageError(f"no table '{name}'; there are {', '.join(self.tables)}", name)
         if name in COMPUTED:

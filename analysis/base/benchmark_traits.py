@@ -1,4 +1,4 @@
-"""Traits that benchmarks state (jobscripts/NAME/benchmark.toml), so that no other module names one."""
+"""Traits that benchmarks state (jobscripts/NAME/benchmark.toml): no other module names one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steelyard.jobscripts.registry import Benchmark, load
 
 @functools.cache
 def find_description(name: str) -> Benchmark | None:
-    """Return a benchmark's description; None: this version lacks it, but old studies may have it."""
+    """Return a benchmark's description; None: only an older version of Steelyard had it."""
     try:
         return load(name)
     except UnknownBenchmarkError:

@@ -110,7 +110,7 @@ class SharedWork(Generic[T]):
         return dict(found)
 
     def _wait_for_helper(self) -> int:
-        """Wait for the second process; return its exit status, or the signal as a negative number."""
+        """Wait for the second process; return its exit status, or the negative signal number."""
         child, self._child = self._child, 0
         os.close(self._queue)
         os.close(self._answer)
@@ -118,7 +118,7 @@ class SharedWork(Generic[T]):
 
 
 def can_fork() -> bool:
-    """Whether there is a second core, and no other thread, whose locks would stay locked in a fork."""
+    """Whether a second core exists, and no other thread: its locks would stay locked in a fork."""
     if len(os.sched_getaffinity(0)) < 2:
         return False
     return sum(1 for _ in Path("/proc/self/task").iterdir()) == 1

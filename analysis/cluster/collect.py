@@ -175,7 +175,7 @@ def find_repeatable_key(one: JobStart, requested_until: float | None) -> bool:
 
 
 def check_cluster(work: Pass, found: Iterable[Key]) -> None:
-    """Raise UsageError if the folder is of another cluster, whose last query time would be wrong."""
+    """Raise UsageError if the folder is of another cluster: its last query time would be wrong."""
     names = {key[0] for key in found}
     ((mine,),) = work.connection.execute("SELECT cluster FROM meta").fetchall()
     if mine is None and len(names) == 1:

@@ -41,7 +41,7 @@ OF_DAY = {
 
 
 def export_days(connection: DuckDBPyConnection, folder: Path) -> int:
-    """Write the files of every day that changed since its last export; return the number of days."""
+    """Write the files of every day that changed since its export; return the number of days."""
     days = connection.execute("SELECT day, revision FROM days WHERE revision > exported").fetchall()
     ready = []
     for day, _ in days:

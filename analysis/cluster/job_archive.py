@@ -50,7 +50,7 @@ class ClusterDatabase:
         self.folder = folder
 
     def add_start(self, view: JobView) -> None:
-        """Set the job's last start if the accounting does not have it; add problems to `missing`."""
+        """Set the job's last start if the accounting lacks it; add problems to `missing`."""
         try:
             found, collected = self.read_starts(view.job_id)
         except MissingError as error:

@@ -1,4 +1,4 @@
-"""One start of a job as a row: its allocation and usage, their sources, and why values are missing."""
+"""One start of a job as a row: allocation and usage, their sources, and reasons for gaps."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Job:
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing can be added: the start never ran, or every node left a complete record."""
+        """Whether the row is final: the start never ran, or every node left a complete record."""
         row = self.begun.row
         if not is_over(row):
             return False
@@ -168,7 +168,7 @@ def compute_usage(view: JobView, allocation: Allocation) -> UsedTotals:
 def compute_total(
     view: JobView, name: str, value: float | None, why: str | None
 ) -> tuple[float | None, str | None]:
-    """Return the total and reason of `JobView.total_or_reason`, or the records' own common reason."""
+    """Return total and reason of `JobView.total_or_reason`, or the records' own common reason."""
     if value is not None:
         return value, why
     lacking = [n for n in view.nodes if n.values[name] is None and not is_idle(n.record)]

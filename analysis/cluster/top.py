@@ -202,7 +202,7 @@ def make_ended_condition(span: day_files.Span) -> str:
 
 
 def build_line(row: Sequence[Any]) -> Line:
-    """Return the line of a row: name, jobs, marked jobs, then sum and job count of each quantity."""
+    """Return the line of a row: name, jobs, marked jobs, and sum and count of each quantity."""
     values = dict(zip(NAMES, row[3::2], strict=True))
     return Line(row[0], row[1], row[2], values, dict(zip(NAMES, row[4::2], strict=True)))
 

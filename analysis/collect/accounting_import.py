@@ -1,4 +1,4 @@
-"""Imports accounting rows into the study's database and keeps them after the scheduler purges them."""
+"""Imports accounting rows into the study's database, which keeps what the scheduler purges."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def parse_span(line: str) -> Span | None:
 
 
 def read_note_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:
-    """Yield (node, line) of NAME.CLIENT of every client, without a last line that has no line end."""
+    """Yield (node, line) of NAME.CLIENT of every client, without a truncated last line."""
     if attempt.folder is None:
         return
     for client in range(attempt.clients or 0):

@@ -48,7 +48,7 @@ def sum_shells_cpu_s(folder: Path, clients: int) -> float | None:
 
 
 def build_row(attempt: Attempt) -> list[float | None] | None:
-    """Return an attempt's figures in the order of the table; None: a client's figures are missing."""
+    """Return an attempt's figures in the table's order; None: a client's figures are missing."""
     if attempt.folder is None or not attempt.clients:
         return None
     folder = attempt.folder.path

@@ -200,7 +200,7 @@ def compare_samples_with_records(quantity: str) -> Iterator[str]:
 
 
 def write_checks(connection: DuckDBPyConnection) -> None:
-    """Write the table `checks`; attempts, records, sources and accounting must have been written."""
+    """Write the table `checks`, after attempts, records, sources and accounting."""
     for statement in (BYTES, SECONDS, SCHEDULER, scheduler_nodes()):
         connection.execute(statement)
     views = {

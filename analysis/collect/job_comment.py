@@ -130,7 +130,7 @@ def sum_field(
 
 
 def round_value(name: str, value: float | None) -> float | int | None:
-    """Round a real value to 6 decimals (microseconds, microjoules) and make others whole numbers."""
+    """Round a real value to 6 decimals (microseconds, microjoules); make others integers."""
     if value is None:
         return None
     return round(value, 6) if TOTALS[name].is_real else int(value)

@@ -452,7 +452,7 @@ def describe_links(document: Mapping[str, Any]) -> list[str]:
 
 
 def describe_round_trip(row: dict[str, Any]) -> str:
-    """Return `round trip to n9: before 0.3 ms, during 50.3 ms and 50.4 ms, after 0.3 ms; lost 0 %`."""
+    """Return `round trip to n9: before 0.3 ms, during 50 ms and 50 ms, after 0.3 ms; lost 0 %`."""
     names = ("before", "during_start", "during_end", "after")
     before, start, end, after = (format_quantity(row[f"rtt_{name}_s"], "s") for name in names)
     text = f"round trip to {row['peer']}: before {before}, during {start} and {end}, after {after}"

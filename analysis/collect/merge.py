@@ -191,7 +191,7 @@ def find_ended_attempts(
 
 
 def count_ending_runs(work: Merge) -> int:
-    """Return the number of runs with a recent result whose jobs the accounting reports as running."""
+    """Return the number of runs with a recent result whose jobs are running in the accounting."""
     return sum(
         abs(work.now_unix_s - (attempt.end_unix_s or 0.0)) < ENDING_S
         for attempt in work.attempts

@@ -313,7 +313,7 @@ def record_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
 
 
 def remove_samples(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[str]) -> None:
-    """Remove the samples of these files, which have changed; `keys` are their names in `sources`."""
+    """Remove the samples of these changed files; `keys` are their names in `sources`."""
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE forgotten AS SELECT DISTINCT {', '.join(KEY)} "
         "FROM sources WHERE path IN (SELECT unnest(?))",
@@ -368,13 +368,13 @@ class ImportedFiles:
         self.broken = find_broken_files(connection, parts)  # not yet read again
 
     def has_samples(self, file: SampleFile) -> bool:
-        """Whether the database has the file's samples, unchanged, and none of another file instead."""
+        """Whether the database has the file's current samples, and none of another file."""
         stored = (*file.read_stamp(), file.run_id, file.attempt, file.node)
         others = self._owners.get(stored[2:], set()) - {file.key}
         return self._stored.get(file.key) == stored and not others and file.key not in self.broken
 
     def find_replaced_files(self, file: SampleFile) -> list[str]:
-        """Return the keys of the files whose samples the new file replaces: each node has one file."""
+        """Return the keys of the files that the new file replaces: each node has one file."""
         keys = {file.key} | self._owners.get((file.run_id, file.attempt, file.node), set())
         self.broken -= keys
         return sorted(keys & self._stored.keys())

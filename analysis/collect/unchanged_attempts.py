@@ -132,7 +132,7 @@ class Stamps:
             return None
 
     def _list_sources(self, attempt: Attempt) -> list[Path]:
-        """Return the folders or packs with the attempt's records in the nodes' record directories."""
+        """Return folders and packs with the attempt's records in the nodes' record directories."""
         window, job_id = compute_window([attempt]), attempt.job_id or "-"
         return [f for path in self._record_dirs for f in find_job_sources(path, job_id, window)]
 

@@ -103,7 +103,7 @@ def find_span(record: Record) -> tuple[float, float]:
 
 
 def find_host_span(record: Record) -> tuple[float, float]:
-    """Do the same for the host; if its sampler still runs, the end is when all counters were read."""
+    """Do the same for the host. If its sampler runs, the end is the last complete reading."""
     begin = record.get("start_unix_s")
     if record.get("end_unix_s") is not None or not isinstance(begin, int | float):
         return find_span(record)

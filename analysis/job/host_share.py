@@ -119,7 +119,7 @@ def find_others_around(
 def find_others_within(
     read: Points, span: tuple[float, float]
 ) -> tuple[float | None, float | None]:
-    """Return the same at the first and the last reading in the job's time; without any, no growth."""
+    """Return the same at the first and last reading in the job's time; without any, no growth."""
     within = [others_s for moment, others_s in read if span[0] < moment < span[1]]
     if not within:
         before, _ = find_others_around(read, span)

@@ -52,7 +52,7 @@ class AccountingRow:
 
     @property
     def suspended_s(self) -> float | None:
-        """Return the time in seconds that the job was suspended, which its elapsed time excludes."""
+        """Return how many seconds the job was suspended; its elapsed time excludes them."""
         if self.start_unix_s is None or self.end_unix_s is None or self.elapsed_s is None:
             return None
         gap = self.end_unix_s - self.start_unix_s - self.elapsed_s

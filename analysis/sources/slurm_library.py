@@ -76,7 +76,7 @@ class PySlurm(Sacct):
         yield from super().rows([job_id for job_id in job_ids if job_id not in read])
 
     def load_jobs(self, module: Any, job_ids: Sequence[str]) -> list[Any]:
-        """Return those jobs that the library has complete; it cannot look up `4711_3` and `4711+1`."""
+        """Return the jobs that the library has complete; it cannot find `4711_3` and `4711+1`."""
         plain = [int(job_id) for job_id in job_ids if job_id.isdecimal()]
         try:
             found = module.db.Jobs.load(module.db.JobFilter(ids=plain)) if plain else {}

@@ -76,7 +76,7 @@ JOB_ID = re.compile(
 
 
 def split_job_id(text: str) -> JobKey | None:
-    """Return the parts of `100`, `100_3`, `100_[3-9%2]`, `100+1` and their steps; None: no job id."""
+    """Return the parts of `100`, `100_3`, `100_[3-9%2]`, `100+1` or a step; None: no job id."""
     match = JOB_ID.fullmatch(text)
     if match is None:
         return None

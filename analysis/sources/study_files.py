@@ -180,7 +180,7 @@ def check_format(document: object, path: Path | str, name: str, version: int) ->
 
 
 def read_json(path: Path | str, most_bytes: int) -> object:
-    """Return the content of a JSON file; raise UsageError with file and position if it is invalid."""
+    """Return the content of a JSON file; raise UsageError with the position if it is invalid."""
     try:
         return parse_json(read_regular(path, most_bytes))
     except (ValueError, RecursionError) as error:
@@ -253,7 +253,7 @@ def parse_submission(line: bytes, path: Path, number: int) -> Submission | None:
 
 
 def find_running_submission(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
-    """Return the submission that a running local submit executes, which locks the study; else None."""
+    """Return the submission of a running local submit, which locks the study; else None."""
     here = [s.submission_id for s in submissions if s.job_id is None]
     try:
         fd = os.open(study_dir / LOCK_FILE, os.O_RDONLY | os.O_NONBLOCK)

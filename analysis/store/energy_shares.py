@@ -51,7 +51,7 @@ class IdlePower:
         return {**told, **self.of_nodes_w}
 
     def find_source(self, node: str) -> str | None:
-        """Return the source of a node's idle power: OPTION or ADMINISTRATOR; None: it is unknown."""
+        """Return the source of a node's idle power: OPTION, ADMINISTRATOR; None: unknown."""
         if node in self.of_nodes_w or self.elsewhere_w is not None:
             return OPTION
         return ADMINISTRATOR if node in self.configured_w else None

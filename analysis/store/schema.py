@@ -54,7 +54,7 @@ def make_node_sum_sql(total: Total) -> str:
 
 
 def make_metric_choice_sql(of_node: bool) -> str:
-    """Return the SQL cases that choose a metric's column of `totals`, or of the program's figures."""
+    """Return SQL cases that choose a metric's column of `totals`, or of the program's figures."""
     found = [total for total in METRICS.values() if total.is_of_node == of_node]
     return "\n        ".join(
         f"WHEN m.metric = '{one.name}' THEN {f't.{one.name}' if of_node else make_program_figure_sql(one)}"

@@ -30,7 +30,7 @@ class HookTotals:
 
 
 def parse(text: str | None) -> dict[str, dict[str, Any]] | None:
-    """Return the object by host, without the quotes of qstat and the accounting; None: no object."""
+    """Return the object by host, without quotes of qstat and the accounting; None: no object."""
     for quote in ('"', "'"):
         if text and len(text) > 1 and text[0] == text[-1] == quote:
             text = text[1:-1]

@@ -1,4 +1,4 @@
-"""Decides the outcome of a job from the exit status that the server wrote (docs/formats.md part 8)."""
+"""Decides a job's outcome from the exit status in PBS (docs/formats.md part 8)."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ MEANINGS = {
         -29: ("timeout", "its time limit was passed"),
     },
 }
-# NOT_BEGUN: exit statuses of starts whose script never started. Above KILLED: KILLED plus the number
-# of a signal that the server sent (271: SIGTERM, 265: SIGKILL).
+# NOT_BEGUN: exit statuses of starts whose script never started. Above KILLED: KILLED plus the
+# number of a signal that the server sent (271: SIGTERM, 265: SIGKILL).
 NOT_BEGUN = {TORQUE: frozenset((-1, -2, -3, -13, -14)), OPENPBS: frozenset((-1, -2, -3, -14, -16, -17, -19, -22))}  # fmt: skip
 KILLED = 256
 MOST_SIGNAL = 64
