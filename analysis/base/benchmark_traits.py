@@ -10,7 +10,7 @@ from steelyard.jobscripts.registry import Benchmark, load
 
 @functools.cache
 def find_description(name: str) -> Benchmark | None:
-    """Return a benchmark's description; None: only an older version of Steelyard had it."""
+    """Return a benchmark's description; None: this version does not have the benchmark."""
     try:
         return load(name)
     except UnknownBenchmarkError:

@@ -19,7 +19,7 @@ FLOCK = "hhqqi0q"
 
 
 def lock_file(fd: int, wait: bool = False) -> None:
-    """Lock an open file. Without `wait`, raise BlockingIOError if another open file has the lock."""
+    """Lock an open file. Without `wait`, raise BlockingIOError if another one has the lock."""
     command = fcntl.F_OFD_SETLKW if wait else fcntl.F_OFD_SETLK
     fcntl.fcntl(fd, command, make_whole_file_lock(fcntl.F_WRLCK))
 
