@@ -17,6 +17,7 @@ from ..sampler.conftest import sampler as sampler  # noqa: PLC0414
 from .conftest import PROGRAM
 
 CHILDREN, PAGES = 20, 1000
+LATE = 3
 OWN = 500  # pages that a process needs at most before it has done anything
 BELOW_BPFFS = 'mount -t bpf bpf "$0"; exec "$@"'
 Load = Callable[[str], tuple[str, ...]]
@@ -32,8 +33,10 @@ def faults(tmp_path: Path) -> Load:
 
 
 def check(record: dict[str, Any], told: bytes) -> None:
+    """A process may fault on a page or two after it has read its own usage: as it prints and exits."""
     truth = json.loads(told)
-    assert {name: record["memory"][name] for name in truth} == truth
+    assert record["memory"]["major_faults"] == truth["major_faults"]
+    assert 0 <= record["memory"]["minor_faults"] - truth["minor_faults"] <= LATE
     processes = CHILDREN * 2 + 1
     assert CHILDREN * PAGES <= truth["minor_faults"] <= CHILDREN * PAGES + processes * OWN
 
@@ -50,7 +53,9 @@ def test_the_kernel_counts_those_of_every_process(
         list(faults(how)), "--rate", rate, *base, capture_output=True,
         prefix=("unshare", "--mount", "bash", "-c", BELOW_BPFFS, str(place)),
     )  # fmt: skip
-    assert job.record["bpf"]["missed_ends"] is not None, job.record["missing"]
+    assert job.record["bpf"]["missed_ends"] is not None, {
+        k: v for k, v in job.record["missing"].items() if k.startswith(("bpf", "memory"))
+    }
     check(job.record, done.stdout)
 
 
