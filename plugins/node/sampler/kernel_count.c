@@ -241,6 +241,23 @@ void sy_kernel_count_report(const struct sy_kernel_count *kernel, struct sy_stat
 			       kernel->reason.text);
 }
 
+static const char *const use_units[SY_USES] = {[SY_USE_CPU_NS] = "ns of CPU",
+					       [SY_USE_RCHAR] = "bytes read",
+					       [SY_USE_WCHAR] = "bytes written",
+					       [SY_USE_READ] = "bytes from storage",
+					       [SY_USE_WRITE] = "bytes to storage"};
+
+static void give_up_by_report(struct sy_kernel_count *kernel, enum sy_use use, int64_t reported,
+			      int64_t counted)
+{
+	char reason[160];
+
+	(void)snprintf(reason, sizeof(reason),
+		       "steps have reported more than it had counted: %lld, not %lld %s",
+		       (long long)reported, (long long)counted, use_units[use]);
+	give_up(kernel, reason);
+}
+
 bool sy_kernel_count_confirm(struct sy_kernel_count *kernel, const struct sy_usage *reported)
 {
 	struct sy_usage counted = sy_kernel_count_usage(kernel);
@@ -252,7 +269,7 @@ bool sy_kernel_count_confirm(struct sy_kernel_count *kernel, const struct sy_usa
 
 		/* Of reads a report may hold the daemon's own: all of /proc, some 100 kB a poll. */
 		if (i != SY_USE_RCHAR && reported->use[i] > counted.use[i] + most)
-			give_up(kernel, "steps have reported more than it had counted");
+			give_up_by_report(kernel, (enum sy_use)i, reported->use[i], counted.use[i]);
 	}
 	return kernel->counts;
 }

@@ -24,6 +24,10 @@ def ours(mark: str) -> list[int]:
     )
 
 
+def commands(pids: list[int]) -> list[bytes]:
+    return [of_process(pid, "cmdline") for pid in pids]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="the bench needs root")
 def test_a_whole_slurm_ends_with_its_benchmark() -> None:
     mark = f"BENCH_OF_TEST={os.getpid()}"
@@ -49,7 +53,7 @@ def test_a_whole_slurm_ends_with_its_benchmark() -> None:
         bench.send_signal(signal.SIGTERM)
         output, _ = bench.communicate(timeout=240)
     assert bench.returncode == 128 + signal.SIGTERM, output.decode()
-    assert ours(mark) == []
+    wait_for("no process of it", lambda: not ours(mark), seen=lambda: commands(ours(mark)))
     assert not found.exists()
 
 
