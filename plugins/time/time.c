@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 		resident = wait_for_command(command, signals, &exact);
 	while (sy_reap(command, WNOHANG, &exact) > 0)
 		;
-	exact.io_known = sy_reaped_io(exact.io) == 0;
+	sy_read_command_io(&exact);
 	if (exact.known && write_usage(argv[1], &exact, resident) < 0)
 		(void)fprintf(stderr, "steelyard-time: cannot write %s: %s\n", argv[1],
 			      strerror(errno));

@@ -66,6 +66,7 @@ pid_t sy_start_command(char **argv, struct sy_exact *exact)
 	int null;
 	pid_t pid;
 
+	exact->io_known = sy_reaped_io(exact->io) == 0;
 	exact->begin_us = sy_now_us(CLOCK_MONOTONIC);
 	pid = vfork(); /* its cost does not grow with our memory, and no page is copied meanwhile */
 	if (pid == 0)
@@ -193,6 +194,15 @@ int sy_reaped_io(int64_t io[4])
 	if (tasks)
 		(void)closedir(tasks);
 	return result;
+}
+
+void sy_read_command_io(struct sy_exact *exact)
+{
+	int64_t now[4];
+
+	exact->io_known = exact->io_known && sy_reaped_io(now) == 0;
+	for (int i = 0; i < 4 && exact->io_known; i++)
+		exact->io[i] = now[i] - exact->io[i];
 }
 
 int sy_exit_code(const struct sy_exact *exact)

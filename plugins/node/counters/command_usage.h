@@ -13,7 +13,7 @@ struct sy_exact {
 	int64_t cpu_us, user_us, system_us, max_memory_bytes;
 	int64_t minor_faults, major_faults;
 	bool io_known;
-	int64_t io[4];	       /* rchar, wchar, read, write */
+	int64_t io[4]; /* rchar, wchar, read, write; until sy_read_command_io: of before it */
 	int exit_code, signal; /* -1: none */
 };
 
@@ -34,6 +34,10 @@ int sy_run_unmeasured(char **argv);
 /* I/O of this process' children that have been waited for, and of threads that have ended: rchar,
  * wchar, read, write. -1 where a thread was reading or writing at each attempt, for some 50 ms. */
 int sy_reaped_io(int64_t io[4]);
+
+/* Once, when the command has ended: its bytes. A shell that executed us has left us the counters of
+ * the children that it waited for, which are subtracted. */
+void sy_read_command_io(struct sy_exact *exact);
 
 /* The command's exit code, or 128 and its signal. */
 int sy_exit_code(const struct sy_exact *exact);

@@ -39,7 +39,7 @@ static void send_exact_counters(void)
 {
 	char text[256];
 
-	exact.io_known = sy_reaped_io(exact.io) == 0;
+	sy_read_command_io(&exact);
 	if (!sy_parent_has_child(&p) || !exact.known || !exact.io_known)
 		return;
 	(void)snprintf(text, sizeof(text), "done %d %lld %lld %lld %lld %lld", (int)getpid(),

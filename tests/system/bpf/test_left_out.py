@@ -49,7 +49,11 @@ def test_samples_that_lack_tasks_say_so(crowd: tuple[subprocess.Popen[str], Atta
     truth = go(process)
     wait_until_over(process)
     all_written = before["wchar_bytes"] + truth["wchar_bytes"]
-    wait_for("all have ended", lambda: job.totals()["wchar_bytes"] == all_written)
+    wait_for(
+        f"all have ended, {all_written} bytes in",
+        lambda: job.totals()["wchar_bytes"] == all_written,
+        seen=job.totals,
+    )
     record = job.end()
     assert record["complete"] is True, record["incomplete_reason"]
     assert {name: record["io"][name] - before[name] for name in truth} == truth

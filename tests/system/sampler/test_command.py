@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.programs import find_node_program
+from steelyard.wrappers.base.programs import find_node_program, find_program
 
 TICK_S = 0.004  # of a kernel with 250 Hz
+# A shell that has read and written 20 MB by a child, and becomes the program that measures.
+EARLIER = 'head -c 20000000 /dev/zero >"$0"; exec "$@"'
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
 
 
@@ -69,6 +71,27 @@ def test_where_its_own_counters_cannot_be_read_no_bytes_are_made_up(
     _, measured = sampler.run(dd, prefix=refused, stderr=subprocess.DEVNULL)
     found, missing = measured.record["io"]["wchar_bytes"], measured.record["missing"]
     assert found == 8 << 20 or (found is None and missing["io.wchar_bytes"])
+
+
+def test_what_a_shell_had_read_before_it_became_the_sampler_is_not_the_commands(
+    sampler: Any,
+) -> None:
+    """A process that is executed keeps the counters of the children that it has waited for."""
+    earlier = ("bash", "-c", EARLIER, str(sampler.base / "earlier"))
+    _, measured = sampler.run(["true"], prefix=earlier)
+    assert measured.record["complete"] is True
+    io = measured.record["io"]
+    assert (io["wchar_bytes"], io["write_bytes"]) == (0, 0)
+    assert 0 <= io["rchar_bytes"] < 100_000  # true's libraries
+
+
+def test_nor_are_they_in_what_steelyard_time_tells(tmp_path: Path) -> None:
+    timer, usage = find_program("steelyard-time"), tmp_path / "usage"
+    command = ["bash", "-c", EARLIER, tmp_path / "earlier", timer, usage, "true"]
+    subprocess.run(command, check=True)
+    told = dict(line.split("=", 1) for line in usage.read_text().splitlines())
+    assert (int(told["wchar_bytes"]), int(told["write_bytes"])) == (0, 0)
+    assert 0 <= int(told["rchar_bytes"]) < 100_000
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
