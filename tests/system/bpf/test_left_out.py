@@ -3,8 +3,10 @@ totals are right once these have ended."""
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from tests.waiting import wait_for
@@ -22,6 +24,7 @@ pytestmark = pytest.mark.slow
 READ = 8192  # SY_BPF_LIST of plugins/node/bpf/layout.h
 THREADS = 8300
 BEFORE = 2 * 10_000 + len("ready\n")  # tests/system/bpf/load.c
+LOCK = Path("/run/lock/steelyard-test-crowd")
 WHY = "the job had more tasks at once than the kernel reads: bpf.unread_tasks"
 
 
@@ -30,13 +33,17 @@ def crowd(
     request: pytest.FixtureRequest,
     attach: Callable[..., Attached],
     root: Callable[..., subprocess.Popen[str]],
-) -> tuple[subprocess.Popen[str], Attached]:
+) -> Iterator[tuple[subprocess.Popen[str], Attached]]:
     """All threads are there, and wait; at 10 Hz a timer reads them."""
-    process = root("crowd", THREADS, "0 moved")
-    job = attach("--pid", str(process.pid), "--rate", request.param)
-    tell(process)
-    assert answer(process) == "ready\n"
-    return process, job
+    with LOCK.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a machine of 32,768 process ids has room for three
+        process = root("crowd", THREADS, "0 moved")
+        job = attach("--pid", str(process.pid), "--rate", request.param)
+        tell(process)
+        assert answer(process) == "ready\n", "the load has failed: see stderr"
+        yield process, job
+        process.kill()  # its threads end when their pipe is closed
+        process.communicate()
 
 
 def test_samples_that_lack_tasks_say_so(crowd: tuple[subprocess.Popen[str], Attached]) -> None:

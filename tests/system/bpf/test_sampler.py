@@ -47,9 +47,10 @@ def attach(able: None, sampler: Sampler, tmp_path: Path) -> Callable[..., Attach
 def root(
     load: Path, started: Callable[..., subprocess.Popen[str]]
 ) -> Callable[..., subprocess.Popen[str]]:
-    """A process that is no part of the job: when told to, it starts the load as its child."""
+    """A process that is no part of the job: when told to, it starts the load as its child. Where the
+    load fails, it ends, and says nothing more."""
     return lambda how, children, burn_us: started(
-        "bash", "-c", f"read; {load} {how} {children} {burn_us}; read"
+        "bash", "-c", f"read; {load} {how} {children} {burn_us} && read"
     )
 
 
