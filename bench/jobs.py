@@ -1,10 +1,14 @@
 """Thousands of jobs in a row: none harmed, no node drained, no record missing, daemons that stay.
 
-A throwaway Slurm of two nodes with accounting runs short jobs of every kind in rounds: tasks of an
-array, jobs on two nodes, single ones with a tag, srun alone. Each writes a number of bytes that
-follows from its id. After each round memory and descriptors of slurmctld, slurmdbd and both slurmd
-are looked at, at the end the accounting, each record, and what is left. The peer is the same Slurm
-without the plugin, with one round. How many: --jobs, or STEELYARD_JOBS (200; soak: 10,000).
+A throwaway Slurm with accounting runs short jobs of every kind in rounds: tasks of an array, jobs on
+two nodes, single ones with a tag, srun alone. Each writes a number of bytes that follows from its id.
+After each round memory and descriptors of slurmctld, slurmdbd and each slurmd (of more than two nodes
+their sum) are looked at, at the end the accounting, each record, and what is left. The peer is the same
+Slurm without the plugin, with one round. How many: --jobs, or STEELYARD_JOBS (200; soak: 10,000).
+
+A night of a cluster in fast motion: --nodes 100 --services 10 --jobs 50000. `--services S` runs what cron
+runs beside jobs (publish, collect --cluster, metrics, sweep), in turn, each time S seconds after the one
+before. At the end `top` must tell every start of a job; once all records are packed, too.
 Last line: JSON. Exit code 1 when something is wrong.
 """
 
@@ -22,6 +26,7 @@ from pathlib import Path
 
 import jobs_checks as checks
 import jobs_load as load
+import jobs_services
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.sacct import Sacct
@@ -34,7 +39,7 @@ from steelyard.wrappers.publish import publish
 ROUND, FEWEST_ROUNDS = 500, 8
 FEWEST_JOBS = 4 * FEWEST_ROUNDS
 JUDGED_FROM = 10_000  # after 3,500 memory still settles, without the plugin too
-CPUS = 4  # jobs at a time on a node
+CPUS = 4  # jobs at a time on each of two nodes; on one of more nodes 1
 DAY_S = 86400
 
 
@@ -152,11 +157,15 @@ def slopes(looks: Looks, jobs: int) -> tuple[dict[str, object], list[str]]:
     return figures, grown
 
 
-def measure(folder: Path, jobs: int, limit_s: float) -> dict[str, object]:
+def measure(folder: Path, args: argparse.Namespace) -> dict[str, object]:
     """The peer, then all jobs."""
     plugin, node_program = cluster.find_plugin()
-    alike = {"physical_nodes": 2, "virtual_nodes": 0, "cpus": CPUS}
-    sizes = rounds_of(jobs)
+    alike = {
+        "physical_nodes": args.nodes,
+        "virtual_nodes": 0,
+        "cpus": CPUS if args.nodes <= 2 else 1,
+    }
+    sizes, limit_s = rounds_of(args.jobs), args.minutes * 60
     with cluster.start_cluster(ClusterConfig(dir=folder / "a", **alike)) as plain:
         load.set_up(plain)
         print("without the plugin; memory in kB / open descriptors")
@@ -166,9 +175,12 @@ def measure(folder: Path, jobs: int, limit_s: float) -> dict[str, object]:
         load.set_up(slurm)
         print("with the plugin")
         at_first, looks = checks.small_files(slurm), Looks()
-        ours = run_rounds(slurm, sizes, tags=True, looks=looks, limit_s=limit_s)
-        jobs = ours.jobs
-        found = verify(slurm, jobs, at_first)
+        with jobs_services.beside(slurm, args.services) as services:
+            ours = run_rounds(slurm, sizes, tags=True, looks=looks, limit_s=limit_s)
+            jobs = ours.jobs
+            found = verify(slurm, jobs, at_first)
+        if services:
+            found |= jobs_services.check(services, jobs)
     memory, grown = slopes(looks, jobs)
     rates = {"jobs": jobs, "jobs_per_s": round(jobs / ours.seconds, 2),
              "plain_jobs_per_s": round(peer.jobs / peer.seconds, 2)}  # fmt: skip
@@ -181,7 +193,8 @@ def faults(figures: Mapping[str, object]) -> list[str]:
     """What must be 0, or empty, and is not."""
     zero = ("missing", "harmed", "started_again", "drained", "records_faulty", "comments_missing")
     left = tuple(name for name in figures if name.startswith("left_"))
-    return [f"{name}: {figures[name]}" for name in (*zero, *left, "grown") if figures[name]]
+    empty = ("grown", "services_wrong", "sweep_failed")
+    return [f"{name}: {figures[name]}" for name in (*zero, *left, *empty) if figures.get(name)]
 
 
 def main() -> int:
@@ -189,13 +202,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("STEELYARD_JOBS", "200")))
     parser.add_argument("--minutes", type=float, default=24 * 60, help="begin no round after that")
+    parser.add_argument("--nodes", type=int, default=2, help="slurmd on this machine (2)")
+    parser.add_argument(
+        "--services", type=float, metavar="S", help="run cron's commands, S seconds apart"
+    )
     args = parser.parse_args()
     jobs: int = args.jobs
     if jobs < FEWEST_JOBS:
         parser.error(f"--jobs: {FEWEST_JOBS} at least, so that each round has every kind")
     try:
         with tempfile.TemporaryDirectory(prefix="sy-", dir="/tmp") as folder:
-            figures = measure(Path(folder), jobs, args.minutes * 60)
+            figures = measure(Path(folder), args)
     except SteelyardError as error:
         print(f"bench jobs: {error}", file=sys.stderr)
         return 3

@@ -19,11 +19,13 @@ from steelyard.analysis.stats.slope import Slope, line_slope
 from steelyard.wrappers.cluster import daemons as cluster_state
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.cluster.config import Layout
+from steelyard.wrappers.sweep.sweep import LOCK
 
 FIELDS = ("JobIDRaw", "State", "ExitCode", "NodeList", "AdminComment")
 TOLD_LIMIT_S = 300.0  # slurmctld tells slurmdbd in its own time
 OWN_BYTES = 64  # what Slurm and the shell write in a job, besides
 WARM_UP = 4  # that part of the looks: allocators and threads find their size
+MOST_ALONE = 4  # daemons: slurmctld, slurmdbd, two slurmd
 SMALL = 0.01  # of the memory: a growth that nobody minds
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
@@ -117,7 +119,7 @@ def small_files(slurm: Cluster) -> set[Path]:
     return {
         path
         for path in found
-        if not path.is_dir() and not path.name.startswith(("cred_state", "n1.", "n2."))
+        if not path.is_dir() and not re.match(r"cred_state|n\d+\.", path.name)
     }
 
 
@@ -125,7 +127,7 @@ def left_behind(slurm: Cluster, at_first: set[Path]) -> dict[str, int]:
     """Processes and files, sockets too, of jobs that are over."""
     daemons = {daemon.pid for daemon in slurm.state.daemons}
     ours = cluster_state.find_leftovers(Layout(slurm.dir).slurm_conf)
-    records = slurm.record_dir.rglob("*")
+    records = [path for path in slurm.record_dir.rglob("*") if path.name != LOCK]
     return {
         "processes": sum(daemon.pid not in daemons for daemon in ours),
         "files": len(small_files(slurm) - at_first),
@@ -142,16 +144,17 @@ def wait_left(slurm: Cluster, at_first: set[Path], limit_s: float = 30.0) -> dic
 
 
 def memory_and_files(slurm: Cluster) -> dict[str, tuple[int, int]]:
-    """Resident kB and open descriptors of each daemon of Slurm's."""
-    found = {}
-    for daemon in slurm.state.daemons:
-        if not daemon.name.startswith("slurm"):
-            continue
+    """Resident kB and open descriptors of each daemon of Slurm's; of more than two slurmd their sum."""
+    found: dict[str, tuple[int, int]] = {}
+    daemons = [daemon for daemon in slurm.state.daemons if daemon.name.startswith("slurm")]
+    for daemon in daemons:
+        name = daemon.name.split(".")[0] if len(daemons) > MOST_ALONE else daemon.name
         with suppress(FileNotFoundError):
             status = Path(f"/proc/{daemon.pid}/status").read_text()
             (resident,) = re.findall(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
             files = len(list(Path(f"/proc/{daemon.pid}/fd").iterdir()))
-            found[daemon.name] = (int(resident), files)
+            before = found.get(name, (0, 0))
+            found[name] = (before[0] + int(resident), before[1] + files)
     return found
 
 

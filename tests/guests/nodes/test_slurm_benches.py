@@ -31,6 +31,14 @@ def test_a_few_jobs_of_every_kind_in_a_row() -> None:
     assert {"slurmctld_kb", "slurmctld_files", "slurmd.n1_kb"} < figures["daemons"].keys()
 
 
+def test_a_night_of_several_nodes_beside_what_cron_runs() -> None:
+    figures = figures_of("jobs.py", "--jobs", "32", "--nodes", "3", "--services", "1")
+    assert (figures["jobs"], figures["services_wrong"]) == (32, [])
+    assert all(of["passes"] > 1 for of in figures["services"].values())
+    assert figures["packed_files"] >= 2 * figures["records"], "a record and its samples"
+    assert {"slurmd_kb", "slurmd_files"} < figures["daemons"].keys()
+
+
 def test_an_update_a_job_is_two_lines_of_slurmctlds_log() -> None:
     figures = figures_of("slurmctld.py", "--repeat", "1", "--jobs", "2")
     assert figures["batch_plugin_updates"] == 1

@@ -1,0 +1,146 @@
+"""What cron and timers run on a cluster beside its jobs, in fast motion, for bench/jobs.py."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from unittest import mock
+
+from collect import Cost, measured
+from scale import STEELYARD
+
+from steelyard.wrappers.cluster.cluster import Cluster
+from steelyard.wrappers.sweep.sweep import sweep
+from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
+
+LATER_S = 9 * 86400  # a day is packed a week after it is over
+PACK_AFTER_S = 7 * 86400
+TOP = ("cpu_s", "rchar_bytes", "wchar_bytes")
+
+
+@dataclass
+class Services(threading.Thread):
+    """Runs the commands in turn, again and again, until `end()`. `costs` has each command's passes: wall
+    seconds, CPU seconds, largest resident MB. `failures` has what a command that failed is, in words."""
+
+    slurm: Cluster
+    pause_s: float
+    costs: dict[str, list[Cost]] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__(daemon=True)
+        self.ended = threading.Event()
+
+    __hash__ = threading.Thread.__hash__
+
+    @property
+    def database(self) -> Path:
+        return self.slurm.dir / "jobs"
+
+    def commands(self) -> dict[str, list[str]]:
+        """Each command line, without `steelyard`."""
+        records = ["--record-dir", str(self.slurm.record_dir)]
+        return {
+            "publish": ["publish", "--hours", "2", *records],
+            "collect": ["collect", "--cluster", str(self.database), *records],
+            "metrics": ["metrics", "--database", str(self.database), str(self.database / "s.prom")],
+            "sweep": ["sweep", *records],
+        }
+
+    def run(self) -> None:
+        while not self.ended.wait(self.pause_s):
+            self.run_once()
+
+    def run_once(self) -> None:
+        environment = self.slurm.environment()
+        for name, words in self.commands().items():
+            try:
+                self.costs.setdefault(name, []).append(measured([STEELYARD, *words], environment))
+            except RuntimeError as error:
+                self.failures.append(str(error))
+
+    def end(self) -> None:
+        """Wait for the pass that runs, and make one that sees all jobs."""
+        self.ended.set()
+        self.join()
+        self.run_once()
+
+    def figures(self) -> dict[str, object]:
+        """Of each command: passes, median and longest wall time, CPU time of all passes, and the largest
+        resident MB of the first and of the last pass."""
+        found: dict[str, object] = {}
+        for name, costs in self.costs.items():
+            walls, cpus, sizes = zip(*costs, strict=True)
+            found[name] = {
+                "passes": len(costs),
+                "wall_s": [round(statistics.median(walls), 2), round(max(walls), 2)],
+                "cpu_s": round(sum(cpus), 1),
+                "memory_mb": [round(sizes[0]), round(sizes[-1])],
+            }
+            print(f"{name:<10} {found[name]}")
+        return found
+
+
+@contextmanager
+def beside(slurm: Cluster, pause_s: float | None) -> Iterator[Services | None]:
+    """Run the services until the end of the block; None: none are asked for."""
+    if pause_s is None:
+        yield None
+        return
+    services = Services(slurm, pause_s)
+    services.start()
+    try:
+        yield services
+    finally:
+        services.end()
+
+
+def read_top(slurm: Cluster, database: Path) -> Mapping[str, float]:
+    """What `steelyard top` tells of all jobs of a database."""
+    argv = [STEELYARD, "top", "--by", "account", "--database", str(database), "--json"]
+    done = subprocess.run(
+        argv, env=slurm.environment(), stdout=subprocess.PIPE, check=True, timeout=300
+    )
+    total = json.loads(done.stdout)["total"]
+    # A sum of seconds has another last digit in another order of the jobs.
+    return {"jobs": total["jobs"], **{name: round(total[name]["sum"], 6) for name in TOP}}
+
+
+def sweep_later(record_dir: Path) -> SweepReport:
+    """Sweep as on a day when all of tonight's records are packed."""
+    asked = SweepRequest(record_dir, PACK_AFTER_S)
+    now_s = time.time()
+    with mock.patch("time.time", lambda: now_s + LATER_S):
+        return sweep(asked)
+
+
+def check(services: Services, jobs: int) -> dict[str, object]:
+    """The database of the night has every start of a job, and one that is collected out of packs tells
+    the same. Returns what is wrong, in words, and how many files were packed."""
+    slurm, wrong = services.slurm, list(services.failures)
+    tonight = read_top(slurm, services.database)
+    if tonight["jobs"] != jobs:
+        wrong.append(f"top tells {tonight['jobs']} jobs of {jobs}")
+    report = sweep_later(slurm.record_dir)
+    again = slurm.dir / "again"
+    words = ["collect", "--cluster", str(again), "--record-dir", str(slurm.record_dir)]
+    measured([STEELYARD, *words], slurm.environment())
+    packed = read_top(slurm, again)
+    if packed != tonight:
+        wrong.append(f"out of packs top tells {packed}, not {tonight}")
+    print(f"top: {tonight}; swept: {report}", file=sys.stderr)
+    return {
+        "services": services.figures(),
+        "services_wrong": wrong,
+        "packed_files": report.packed_files,
+        "sweep_failed": report.failed,
+    }
