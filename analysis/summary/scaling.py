@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from steelyard.analysis.stats.basics import Estimate, Interval
 from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
+from steelyard.analysis.stats.overhead import TOO_CLOSE
 from steelyard.analysis.stats.rates import to_costs
 from steelyard.analysis.stats.scaling import (
     Choice,
@@ -52,6 +53,8 @@ from steelyard.jobscripts.plurals import counted
 
 ELAPSED = "elapsed_s"
 WEAK = "weak"
+# A speed-up is the reference's mean time divided by the scale's: it is the scale's that is close to 0.
+WIDE = "the runs at that scale differ too widely"
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +260,7 @@ def compare_points(points: Sequence[Point], times: Sequence[Row], place: int, ki
         bounded=bounded and efficiency(bounded, q),
         serial_fraction=speed and fraction(speed, q),
         energy_ratio=energy_ratio(point, first, q if kind == WEAK else 1.0),
-        reason=found.reason,
+        reason=WIDE if found.reason == TOO_CLOSE else found.reason,
     )
 
 

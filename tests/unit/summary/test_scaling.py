@@ -203,6 +203,16 @@ def test_few_runs_have_ratios_without_an_interval(tmp_path: Path) -> None:
     assert "4 nodes (1 to 4), the largest with values" in words(found)  # nothing is shown
 
 
+def test_without_an_interval_the_scale_whose_runs_differ_is_named(tmp_path: Path) -> None:
+    """HPL on one and on four crowded nodes: the baseline was blamed, which was far from 0."""
+    times = {1: [0.0465, 0.059, 0.0453], 4: [0.22, 0.55, 0.89]}
+    left = {nodes: iter(values) for nodes, values in times.items()}
+    found = made(
+        tmp_path, {"nodes": [1, 4]}, lambda c: next(left[int(number(c, "nodes"))]), ["nodes"], 3, 0
+    )
+    assert "(no interval: the runs at that scale differ too widely)" in words(found)
+
+
 def test_scales_are_products_and_several_conditions_may_have_one(tmp_path: Path) -> None:
     """2 × 1 and 1 × 2 differ by 20 %: no law of the product alone can fit them."""
 
