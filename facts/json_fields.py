@@ -1,10 +1,12 @@
-"""Reads fields/NAME.toml: the fields of a JSON document that users read, each with type and meaning.
+"""Reads fields/NAME.toml: the fields of a JSON document that users read, with type and meaning.
 
-The pages have their tables from here (docs/tables.py), and tests compare documents that programs wrote.
-A row is `"PATH PATH …" = [TYPE, MEANING]`; in a path `.` enters an object and `[]` each member of a list.
-A type is alternatives: `float or null`, `int, null or absent`. `object of text` has keys that are data.
-`document NAME` is another file of this folder; `includes` in a file names one, and adds its fields.
-`totals` says that a document also has those of quantities.def.
+The tables of the pages are made from these files (docs/tables.py), and tests compare the documents
+that programs write with them.
+
+A row is `"PATH PATH …" = [TYPE, MEANING]`. In a path, `.` enters an object and `[]` each member of
+a list. A type lists alternatives: `float or null`, `int, null or absent`. The keys of an `object of
+text` are data. `document NAME` refers to another file of this folder; `includes` names a file whose
+fields are added. `totals` adds those of quantities.def.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 
 from steelyard.facts.quantities import TOTALS
 
-# By type, what Python's json makes of its values.
+# The Python types that the json module returns for each type.
 KINDS: dict[str, tuple[type, ...]] = {
     "text": (str,),
     "int": (int,),
@@ -40,22 +42,24 @@ class Row:
 
     @property
     def alternatives(self) -> list[str]:
-        """The values that a field can have; `absent`: there need not be one."""
+        """Return the types that a field can have; `absent`: the field is optional."""
         return re.split(", | or ", self.type)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What fields/NAME.toml declares; `written_by`: files or folders of the sources. `types` also has
-    the fields of what it includes, and totals."""
+    """The declaration in fields/NAME.toml; `written_by`: the sources that write the document.
+
+    `types` includes the fields of included files, and the totals.
+    """
 
     rows: tuple[Row, ...]
     written_by: tuple[str, ...]
-    types: Mapping[str, list[str]] = field(default_factory=dict)  # by path, alternatives
+    types: Mapping[str, list[str]] = field(default_factory=dict)  # alternatives, by path
 
 
 def read(name: str) -> Document:
-    """The declaration of a document; OSError for a name without one."""
+    """Read the declaration of a document; raise OSError if it has none."""
     folder = importlib.resources.files(__package__).joinpath("fields")
     found = tomllib.loads(folder.joinpath(f"{name}.toml").read_text("utf-8"))
     rows = tuple(Row(tuple(key.split()), *cells) for key, cells in found["fields"].items())
@@ -68,7 +72,10 @@ def read(name: str) -> Document:
 
 
 def _types_of_totals(which: str) -> dict[str, list[str]]:
-    """Of the totals of quantities.def: `record` has them by path, `comment` those that it may have."""
+    """Return the types of the totals in quantities.def.
+
+    `which` is "record" (all of them, by path) or "comment" (by name, each optional).
+    """
     alternatives = {one.id: ["float" if one.is_real else "int", "null"] for one in TOTALS.values()}
     if which == "record":
         return {one.path: alternatives[one.id] for one in TOTALS.values()}
@@ -78,20 +85,22 @@ def _types_of_totals(which: str) -> dict[str, list[str]]:
 
 
 def names() -> list[str]:
-    """The documents that are declared."""
+    """Return the names of the declared documents, sorted."""
     folder = importlib.resources.files(__package__).joinpath("fields")
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir())
 
 
 def compare(name: str, value: object) -> list[str]:
-    """What in a document contradicts its declaration: fields without a row, rows without their field,
-    other types."""
+    """Return where a document contradicts its declaration, one message each.
+
+    Faults are fields without a row, missing fields, and other types.
+    """
     faults = list(_compare(read(name).types, "", value))
     return [f"{name}: {fault}" for fault in dict.fromkeys(faults)]
 
 
 def _compare(types: Mapping[str, list[str]], path: str, value: object) -> Iterator[str]:
-    """Of what is at `path`, which has been compared itself."""
+    """Yield the faults below `path`, whose own type is checked already."""
     if isinstance(value, list):
         for member in value:
             yield from _compare(types, f"{path}[]", member)
@@ -109,7 +118,7 @@ def _compare(types: Mapping[str, list[str]], path: str, value: object) -> Iterat
 
 
 def _compare_value(types: Mapping[str, list[str]], path: str, value: object) -> Iterator[str]:
-    """A field's own type, then what is in it."""
+    """Yield the faults of a field's own type, then those of its content."""
     expected = types.get(path)
     has_members = any(one.startswith((f"{path}.", f"{path}[]")) for one in types)
     if expected is None and not (has_members and isinstance(value, dict)):
@@ -134,7 +143,7 @@ def _compare_value(types: Mapping[str, list[str]], path: str, value: object) -> 
 
 
 def _has_type(value: object, expected: str) -> bool:
-    """Whether a value is of one type; true is no number."""
+    """Whether a value has a type; a bool is not a number."""
     if expected.startswith(("list of ", "object of ")):
         kind, _, member = expected.partition(" of ")
         if isinstance(value, list) and kind == "list":

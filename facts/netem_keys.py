@@ -10,7 +10,7 @@ from steelyard.facts.rows import rows, text_of
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One of them; what the columns may hold stands at the head of netem_keys.def."""
+    """A value of a specification; the head of netem_keys.def explains its columns."""
 
     row: str  # KEY; FORM: another form of the key before it
     id: str
@@ -23,18 +23,18 @@ class Value:
     packets: str
     needs: str  # NETEM, TBF, EITHER, NOTHING
     bound: str  # MOST, LEAST, MEAN, NO
-    policy: str  # key of the policy; empty without a bound
-    default: str  # there, in us, ppb, bit/s or packets
+    policy: str  # key in the policy; empty: no bound
+    default: str  # of the policy, in us, ppb, bit/s or packets
     word: str
     back: str
     source: str
-    words: str  # `{}`: the value; empty: told with another one
+    words: str  # `{}`: the value; empty: described with another value
     does: str
     values: str
 
 
 def read(text: str) -> Iterator[Value]:
-    """Each value; ValueError names a row that lacks a column."""
+    """Yield each value; raise ValueError for a row with too few or too many columns."""
     for row, cells in rows(text):
         if len(cells) != len(fields(Value)) - 1:
             raise ValueError(f"netem_keys.def: {row}({cells[0]}, …: {len(cells)} columns")

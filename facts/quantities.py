@@ -24,13 +24,13 @@ class Column:
 
     @property
     def is_real(self) -> bool:
-        """It has a fraction; else it is whole."""
+        """Whether the values have a fraction; others are integers."""
         return self.unit in REAL
 
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """What a job has used on a node in all, and how it is summed over nodes."""
+    """The total usage of a job on a node, and how it is summed over nodes."""
 
     id: str
     name: str
@@ -41,44 +41,44 @@ class Total:
     over_nodes: str  # SUM, LARGEST
     whose: str  # NODE, PROCESSES, REAPED, SAMPLER
     told_in: str  # RECORD, DATABASE, COMMENT, BOTH, METRIC
-    run_name: str  # in `steelyard run`; empty: not shown there
-    heading: str  # in `steelyard show`; empty: not shown there
+    run_name: str  # in `steelyard run`; empty: not shown
+    heading: str  # in `steelyard show`; empty: not shown
     words: str
     meaning: str
 
     @property
     def is_real(self) -> bool:
-        """It has a fraction; else it is whole."""
+        """Whether the total has a fraction; others are integers."""
         return self.unit in REAL
 
     @property
     def column(self) -> str | None:
-        """The column of the samples that it comes from; None: it has none."""
+        """Return the column of the samples that has the total; None: no column does."""
         return next((column.name for column in COLUMNS if column.cell == self.cell), None)
 
     @property
     def in_database(self) -> bool:
-        """The table `records` has it."""
+        """Whether the table `records` has the total."""
         return self.told_in in ("DATABASE", "BOTH", "METRIC")
 
     @property
     def in_comment(self) -> bool:
-        """The sampler's answer and AdminComment have it."""
+        """Whether the sampler's answer and AdminComment have the total."""
         return self.told_in in ("COMMENT", "BOTH", "METRIC")
 
     @property
     def is_of_node(self) -> bool:
-        """Whoever used it: it is the job's only where the job was alone."""
+        """Whether the total is the node's; it is the job's only if the job was alone there."""
         return self.whose == "NODE"
 
     @property
     def is_largest(self) -> bool:
-        """Of its samples the largest counts, not the last."""
+        """Whether the total is the largest of the samples, not the last one."""
         return self.over_time == "LARGEST"
 
 
 def cells_of(kind: str) -> Iterator[list[str]]:
-    """Those of each row of a kind."""
+    """Yield the cells of each row of a kind: COLUMN or TOTAL."""
     for name, cells in rows(text_of("quantities.def")):
         if name == kind:
             yield [UNITS.get(cell, cell) for cell in cells]
@@ -86,7 +86,7 @@ def cells_of(kind: str) -> Iterator[list[str]]:
 
 COLUMNS = tuple(Column(*cells) for cells in cells_of("COLUMN"))
 TOTALS = {total.name: total for total in (Total(*cells) for cells in cells_of("TOTAL"))}
-# What every run has, summed over its nodes.
+# The metrics of every run, summed over its nodes.
 METRICS = {name: total for name, total in TOTALS.items() if total.told_in == "METRIC"}
-# Of them those that a file of samples ends with.
+# The metrics that are last values of the samples.
 COUNTERS = tuple(name for name, total in METRICS.items() if not total.is_largest)

@@ -1,4 +1,4 @@
-"""Rows of a .def file, which C includes: NAME(cell, cell, …), cells words or strings."""
+"""Reads rows of a .def file, which C includes: NAME(cell, cell, …), with identifiers or strings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ CELL = re.compile(r'"([^"]*)"|(\w+)')
 
 
 def rows(text: str) -> Iterator[tuple[str, list[str]]]:
-    """Each row's name and its cells."""
+    """Yield the name and the cells of each row."""
     for name, row in ROW.findall(text):
         yield name, [quoted or bare for quoted, bare in CELL.findall(TEXT_CONTINUED.sub("", row))]
 
 
 def text_of(name: str) -> str:
-    """A file of this folder."""
+    """Return the text of a file of this folder."""
     return importlib.resources.files(__package__).joinpath(name).read_text("utf-8")
