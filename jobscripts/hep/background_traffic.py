@@ -1,11 +1,11 @@
-"""Traffic of others beside the clients that are measured: HTTP from the server's node.
+"""Background traffic during a measurement: HTTP downloads from the server's node.
 
-    python -m steelyard.jobscripts.hep.background_traffic serve BYTES
-    python -m steelyard.jobscripts.hep.background_traffic fetch URL
+python -m steelyard.jobscripts.hep.background_traffic serve BYTES
+python -m steelyard.jobscripts.hep.background_traffic fetch URL
 
-`serve` prints its port, and answers every GET with so many bytes. `fetch` asks again and again, says
-`ready` when the first answer has come, and at the end of its input what it got, a line of JSON:
-`requests`, `bytes`, `seconds`. Both end with whoever started them.
+`serve` prints its port, and answers every GET with that many bytes. `fetch` repeats the request. It
+prints `ready` after the first answer, and when its standard input ends a line of JSON: `requests`,
+`bytes`, `seconds`. Both end when their parent ends.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ Process = subprocess.Popen[str]
 
 
 class BackgroundError(Exception):
-    """Others' traffic that was asked for and is not there; one line."""
+    """The requested background traffic could not be generated; the message is one line."""
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """For IPv4 and IPv6."""
+    """An HTTP server for IPv4 and IPv6."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -47,10 +47,10 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("", 0), Answer)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever has enough hangs up in the middle of an answer."""
+        """Do nothing: a client that ends closes its connection in the middle of an answer."""
 
     def server_bind(self) -> None:
-        """Not asking for the host's name, which may take long."""
+        """Bind without looking up the host's name, which may take long."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         self.socket.bind(self.server_address)
@@ -58,13 +58,13 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class Answer(http.server.BaseHTTPRequestHandler):
-    """Zeros: nothing on the way packs TCP."""
+    """Answers with zeros, since nothing on the path compresses TCP."""
 
     protocol_version = "HTTP/1.1"
     server: Server
 
     def do_GET(self) -> None:
-        """All bytes that were asked for."""
+        """Send all requested bytes."""
         self.send_response(200)
         self.send_header("Content-Length", str(self.server.size))
         self.end_headers()
@@ -74,17 +74,17 @@ class Answer(http.server.BaseHTTPRequestHandler):
             left -= PIECE
 
     def log_message(self, *args: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def command(*words: str) -> list[str]:
-    """This module as a program."""
+    """Return the command that runs this module as a program."""
     return [sys.executable, "-m", "steelyard.jobscripts.hep.background_traffic", *words]
 
 
 @contextmanager
 def started(words: Sequence[str]) -> Iterator[Process]:
-    """One of the two programs; gone afterwards."""
+    """Start one of the two programs, and end it at the end of the `with` statement."""
     process = subprocess.Popen(
         command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -96,26 +96,26 @@ def started(words: Sequence[str]) -> Iterator[Process]:
 
 
 def line_of(process: Process) -> str:
-    """What it says next, without the line's end."""
+    """Return the next line that a program prints, without its end."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 class Others:
-    """Clients of one node that make the traffic."""
+    """The clients of one node that generate the traffic."""
 
     def __init__(self, processes: Sequence[Process]) -> None:
         self.processes = processes
 
     def end(self) -> list[dict[str, Any]]:
-        """What each of them got."""
+        """End the clients and return the result of each; raise BackgroundError if one failed."""
         for process in self.processes:
             assert process.stdin is not None
             process.stdin.close()
         found = []
         for process in self.processes:
             line = line_of(process)
-            process.stdin = None  # for communicate
+            process.stdin = None  # communicate() must not use the closed pipe
             if not line:
                 raise BackgroundError("a client of the background traffic ended with an error")
             found.append(json.loads(line))
@@ -124,7 +124,10 @@ class Others:
 
 @contextmanager
 def others(count: int, url: str) -> Iterator[Others]:
-    """So many, each with its first answer."""
+    """Start `count` clients and wait until each is ready.
+
+    Raises BackgroundError if a client gets no answer.
+    """
     with ExitStack() as stack:
         processes = [stack.enter_context(started(["fetch", url])) for _ in range(count)]
         for process in processes:
@@ -137,14 +140,14 @@ def others(count: int, url: str) -> Iterator[Others]:
 
 
 def serve(size: int) -> None:
-    """Until it is ended."""
+    """Answer requests until the process is ended."""
     server = Server(size)
     say(str(server.server_address[1]))
     server.serve_forever()
 
 
 def fetch(url: str) -> None:
-    """Until its input ends."""
+    """Download repeatedly until standard input ends."""
     over = threading.Event()
     threading.Thread(target=wait_for_end, args=(over,), daemon=True).start()
     place = urllib.parse.urlsplit(url)
@@ -155,7 +158,7 @@ def fetch(url: str) -> None:
         answer = line.getresponse()
         while not over.is_set() and (piece := answer.read(PIECE)):
             size += len(piece)
-        requests += answer.isclosed()  # read to its end
+        requests += answer.isclosed()  # whether the answer was read completely
         if requests == 1 and not over.is_set():
             say("ready")
     seconds = time.monotonic() - begin_s
@@ -163,19 +166,19 @@ def fetch(url: str) -> None:
 
 
 def wait_for_end(over: threading.Event) -> None:
-    """Of the input."""
+    """Wait for the end of standard input."""
     sys.stdin.read()
     over.set()
 
 
 def say(text: str) -> None:
-    """A line for who waits for it."""
+    """Print a line at once: another process waits for it."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def main() -> int:
-    """0; 1 with a line on stderr when there was no answer."""
+    """Run one of the programs; return 0, or 1 with a line on stderr after an error."""
     die_with_parent()
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     what, word = sys.argv[1:]

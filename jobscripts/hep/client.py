@@ -1,12 +1,14 @@
 """The client of the benchmarks xrootd and roottree, run by their job.sh on the job's first node.
 
-    python -m steelyard.jobscripts.hep.client BENCHMARK [HOST SERVER_WORDS]
+python -m steelyard.jobscripts.hep.client BENCHMARK [HOST SERVER_JSON]
 
-The parameters are in the environment (SY_PARAM_*). HOST and SERVER_WORDS: a server of the run's own
-and what it said (server.py). SY_HEP_NODES: nodes with clients, this one first; SY_HEP_SCRIPT and
-SY_HEP_ADDRESS: how the others are reached, and this one by them (client_groups.py). Prints the lines of
-client_output.py; exits with 1 and one line on stderr when something failed, a result that is not what
-the input was made with among it.
+The parameters are in the environment (SY_PARAM_*). HOST and SERVER_JSON describe the run's own
+server (server.py). SY_HEP_NODES are the nodes with clients, this one first. SY_HEP_SCRIPT starts a
+program on another node, and SY_HEP_ADDRESS is this node's address for the others
+(client_groups.py).
+
+Prints the lines of client_output.py. Exits with 1 and one line on stderr if something failed, or if
+a result differs from the known content of the input.
 """
 
 from __future__ import annotations
@@ -42,29 +44,33 @@ from steelyard.jobscripts.parameters import Value
 from steelyard.jobscripts.plurals import counted, inflect
 
 VARIABLE = re.compile(r"(XRD_[A-Z0-9]+)=([^\s=]+)")
-# A server that is not there is an error within seconds, not after XRootD's 10 minutes.
+# Without these an unreachable server is an error after XRootD's 10 minutes only.
 CONNECTING = {"XRD_CONNECTIONWINDOW": "10", "XRD_CONNECTIONRETRY": "3"}
-# Path below <stats id="xrootd"><ops> (XRootD's "System Monitoring Reference", summary format).
+# Names of elements in <stats id="xrootd"><ops> (XRootD's "System Monitoring Reference", summary
+# format).
 COUNTS = {"opens": "open", "reads": "rd", "page_reads": "pr", "vector_reads": "rv"}
 COUNTS["vector_segments"] = "rs"
 PACKAGES = ("uproot", "awkward", "numpy", "xrootd")
-QUIET_S = 30.0  # how long the server may take to see that its clients have gone
+QUIET_S = 30.0  # longest time until the server has counted its clients' disconnections
 
 
 @dataclass
 class Input:
-    """Where the input is; `known`: what its note has of it, None: not asked for."""
+    """The location of the input; `known` is the content of its note, None: not requested."""
 
     where: str
     known: dict[str, Any] | None
-    server: str | None = None  # HOST:PORT of a server of the run's own
+    server: str | None = None  # HOST:PORT of the run's own server
     version: str | None = None
     path: Path | None = None  # on this node
     cache_control: tuple[str, int] | None = None  # of the server's node (page_cache.py)
-    web: str | None = None  # whom the background traffic comes from
+    web: str | None = None  # URL of the background traffic
 
     def before_iteration(self, page_cache: str) -> float | None:
-        """Cold or warm, as asked for; the share of the file that is in memory, if it is known."""
+        """Set the page cache to cold or warm as requested.
+
+        Returns the share of the file that is cached, or None if it is unknown.
+        """
         if self.cache_control is not None:
             return hep_page_cache.request_cold_cache(*self.cache_control)
         return (
@@ -75,7 +81,7 @@ class Input:
 
 
 def main() -> int:
-    """0, or 1 with the reason on stderr."""
+    """Run the client; return 0, or 1 with the reason on stderr."""
     die_with_parent()
     benchmark, *server = sys.argv[1:]
     try:
@@ -94,7 +100,7 @@ def main() -> int:
 
 
 def run(benchmark: str, server: list[str]) -> None:
-    """All iterations; the lines are printed also when what was found is wrong."""
+    """Run all iterations and print the lines, also if a result is wrong."""
     asked = run_request.parameters(benchmark)
     mode = str(asked.get("mode", "read"))
     environment = {**os.environ, **variables(asked)}
@@ -126,7 +132,7 @@ def run(benchmark: str, server: list[str]) -> None:
 
 
 def nodes(clients: int) -> tuple[str, client_groups.Elsewhere | None]:
-    """This node, and those others that have a client, of SY_HEP_NODES."""
+    """Return this node, and the other nodes of SY_HEP_NODES that have a client."""
     here, *others = os.environ.get("SY_HEP_NODES", "").split()[:clients] or [""]
     if not others:
         return here, None
@@ -137,7 +143,10 @@ def nodes(clients: int) -> tuple[str, client_groups.Elsewhere | None]:
 def traffic(
     clients: client_groups.Groups, asked: Mapping[str, Value], given: Input
 ) -> AbstractContextManager[list[dict[str, Any]]]:
-    """Background traffic, if it was asked for."""
+    """Return a context with the requested background traffic, if any.
+
+    Raises ReadError if the run has no server of its own.
+    """
     count = int(asked.get("background", 0))
     if not count:
         return nullcontext([])
@@ -150,7 +159,7 @@ def traffic(
 
 
 def tag_versions(given: Input) -> None:
-    """Tags of the run, as sy_tag writes them: what it ran with."""
+    """Append the versions of the programs to the run's tags, in the form of sy_tag."""
     found = {f"{name}_version": version_of(name) for name in PACKAGES}
     found["xrootd_server_version"] = given.version
     path = Path(os.environ["SY_ATTEMPT_DIR"]) / f"tags.{os.environ['SY_CLIENT']}"
@@ -159,7 +168,7 @@ def tag_versions(given: Input) -> None:
 
 
 def version_of(package: str) -> str | None:
-    """Of an installed Python package."""
+    """Return the version of an installed Python package, or None."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -167,12 +176,12 @@ def version_of(package: str) -> str | None:
 
 
 def scratch() -> Path:
-    """The run's scratch folder on this node."""
+    """Return the run's scratch folder on this node."""
     return Path(os.environ["SY_SCRATCH"])
 
 
 def variables(asked: Mapping[str, Value]) -> dict[str, str]:
-    """XRootD's own settings: ours, then those of `xrd`, which come last."""
+    """Return the environment of XRootD: our settings, overridden by those of `xrd`."""
     found = {**CONNECTING, "XRD_SUBSTREAMSPERCHANNEL": str(asked["streams"])}
     if "chunk_size" in asked:
         found["XRD_CPCHUNKSIZE"] = str(asked["chunk_size"])
@@ -186,7 +195,7 @@ def variables(asked: Mapping[str, Value]) -> dict[str, str]:
 
 
 def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Input:
-    """The run's own server, a given URL, or a file of this node."""
+    """Return the input: at the run's own server, at a given URL, or a file of this node."""
     if server:
         host, words = server[0], json.loads(server[1])
         address = f"{bracketed(host)}:{words['port']}"
@@ -212,7 +221,7 @@ def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Inpu
 
 
 def check_known(asked: Mapping[str, Value], mode: str, known: Mapping[str, Any] | None) -> None:
-    """Nothing is compared of a file that Steelyard has not made: whoever wants that says so."""
+    """Raise ReadError if the content of a file that Steelyard did not make is to be verified."""
     if known is None and asked["verify"] and mode != "command":
         raise ReadError(
             f"file = {asked['file']}: expected verify = false, since nobody knows what must be "
@@ -221,7 +230,7 @@ def check_known(asked: Mapping[str, Value], mode: str, known: Mapping[str, Any] 
 
 
 def round_trip_s(given: Input) -> float | None:
-    """To the server, before anything is read; None without one."""
+    """Return the round trip to the server in s before anything is read; None without a server."""
     return (
         copy_length.round_trip_s(*copy_length.address_of(given.where))
         if given.path is None
@@ -230,12 +239,12 @@ def round_trip_s(given: Input) -> float | None:
 
 
 def bracketed(host: str) -> str:
-    """An IPv6 address as a URL has it."""
+    """Return a host as in a URL: an IPv6 address is in brackets."""
     return f"[{host}]" if ":" in host else host
 
 
 def read_note(url: str, mode: str) -> dict[str, Any]:
-    """What is known about the file at a server, from its note beside it."""
+    """Read the note that is next to a file at a server."""
     note = f"{url}.json"
     try:
         text = copied(note) if mode == "xrdcp" else read_text(note)
@@ -248,7 +257,7 @@ def read_note(url: str, mode: str) -> dict[str, Any]:
 
 
 def read_text(url: str) -> str:
-    """A small file as a text."""
+    """Return the text of a small file."""
     reader = open_reader(url, Tally(), vector=False)
     try:
         return reader.read([(0, reader.size)])[0].decode("utf-8", "replace")
@@ -257,7 +266,7 @@ def read_text(url: str) -> str:
 
 
 def copied(url: str) -> str:
-    """The same by xrdcp, where the Python module is not needed."""
+    """Return the text of a file, read by xrdcp: its mode does not need the Python module."""
     command = ["xrdcp", "--silent", url, "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     if done.returncode != 0:
@@ -266,7 +275,7 @@ def copied(url: str) -> str:
 
 
 def expectation(known: Mapping[str, Any] | None, mode: str) -> dict[str, Any] | None:
-    """What clients must find in the input."""
+    """Return what clients must find in the input; None: nothing is verified."""
     if known is None or mode == "command":
         return None
     if mode == "xrdcp":
@@ -276,11 +285,11 @@ def expectation(known: Mapping[str, Any] | None, mode: str) -> dict[str, Any] | 
     return dict(known["pairs"])
 
 
-# --- the server's own counts -----------------------------------------------------------------
+# --- the server's own counters ---------------------------------------------------------------
 
 
 def server_counts(given: Input) -> dict[str, Any]:
-    """What the run's own server counted, once its clients have gone; else why there is nothing."""
+    """Return the counts of the run's own server after its clients disconnected, or the reason."""
     if given.server is None:
         return {"counts": None, "reason": "no server of the run's own"}
     program = shutil.which("xrdfs")
@@ -289,7 +298,7 @@ def server_counts(given: Input) -> dict[str, Any]:
     end = time.monotonic() + QUIET_S
     while True:
         counts, links = ask_server(program, given.server)
-        if counts is None or links == 1:  # our own
+        if counts is None or links == 1:  # only the connection of this query
             break
         if time.monotonic() > end:
             return {
@@ -302,14 +311,17 @@ def server_counts(given: Input) -> dict[str, Any]:
 
 
 def ask_server(program: str, server: str) -> tuple[dict[str, int] | None, int]:
-    """Its counts since its start, and how many are connected, or not yet counted."""
+    """Return the server's counts since its start, and its number of connections.
+
+    A connection remains in that number until its requests are counted.
+    """
     command = [program, server, "query", "stats", "a"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     return counts_in(done.stdout)
 
 
 def counts_in(answer: str) -> tuple[dict[str, int] | None, int]:
-    """The same from the server's XML; (None, 0) for anything else."""
+    """Return counts and connections from the server's XML; (None, 0) if it is not valid."""
     try:
         root = xml.etree.ElementTree.fromstring(answer.strip(" \n\0"))
     except xml.etree.ElementTree.ParseError:
@@ -320,16 +332,19 @@ def counts_in(answer: str) -> tuple[dict[str, int] | None, int]:
         return None, 0
     counts = {name: int(operations.findtext(tag, "0")) for name, tag in COUNTS.items()}
     counts["bytes_sent"] = int(link.findtext("out", "0"))
-    # Of a link that goes the server counts down `num`, then adds its requests to `ops`, then counts
-    # down `att` (XrdLinkXeq::Close): one by `num` alone may lack another's requests.
+    # When a connection closes, the server decrements `num`, then adds its requests to `ops`, then
+    # decrements `att` (XrdLinkXeq::Close). So `num` alone may decrease before the requests are
+    # counted.
     return counts, max(int(link.findtext("num", "0")), int(poll.findtext("att", "0")))
 
 
 def note_spans(iteration: int, answers: Sequence[Mapping[str, Any]]) -> None:
-    """Two lines of the attempt's spans.CLIENT; times of answers are CLOCK_MONOTONIC's. None in a
-    run that has several clients, each with iterations of its own."""
+    """Append two lines to the attempt's spans.CLIENT; times of answers are of CLOCK_MONOTONIC.
+
+    Does nothing in a run with several clients, each of which has its own iterations.
+    """
     if os.environ.get("SY_CLIENTS") != "1":
-        return  # each of several clients has times of its own
+        return  # each of several clients has its own times
     offset_s = time.time() - time.monotonic()
     begin_s = min(answer["begin_s"] for answer in answers)
     ends_s = [answer["end_s"] for answer in answers]

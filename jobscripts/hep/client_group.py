@@ -1,10 +1,11 @@
-"""The clients of one node of the run: workers that the run's own program (client_groups.py) directs.
+"""The clients of one node of the run: workers that the run's main program (client_groups.py)
+directs.
 
-    python -m steelyard.jobscripts.hep.client_group NODE HOST PORT MODE
+python -m steelyard.jobscripts.hep.client_group NODE HOST PORT MODE
 
-On another node it is a program, which calls HOST:PORT and reports its node; on the first node a thread
-of the run's own program. It answers one line of JSON to each question, and ends with its connection:
-when the run is over, or its program was killed.
+On another node it is a program, which connects to HOST:PORT and sends its node's name. On the first
+node it is a thread of the run's main program. It answers each request with one line of JSON. It
+ends when its connection closes: when the run is over, or its main program was killed.
 """
 
 from __future__ import annotations
@@ -27,22 +28,22 @@ from steelyard.jobscripts.hep import background_traffic, workers
 from steelyard.jobscripts.hep.process_lifetime import die_with_parent
 
 CALL_S = 60.0
-SECRET = "SY_HEP_SECRET"  # the variable that groups elsewhere have it in
+SECRET = "SY_HEP_SECRET"  # the environment variable of groups on other nodes
 
 
 class GoneError(Exception):
-    """The run's program has closed the connection."""
+    """The run's main program has closed the connection."""
 
 
 class Line:
-    """The connection to the run's program."""
+    """The connection to the run's main program."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.file = connection.makefile("r", encoding="utf-8")
 
     def read(self) -> dict[str, Any]:
-        """The next question."""
+        """Return the next request; raise GoneError at the end."""
         text = self.file.readline()
         if not text.endswith("\n"):
             raise GoneError
@@ -50,20 +51,20 @@ class Line:
         return found
 
     def write(self, answer: Mapping[str, Any]) -> None:
-        """One line."""
+        """Send one line."""
         self.connection.sendall((json.dumps(answer) + "\n").encode())
 
     def wait_beside(self, worker: workers.Worker) -> None:
-        """Until the worker has something to say; GoneError when the first node has gone before."""
+        """Wait until the worker has output; raise GoneError if the connection closes first."""
         pipe = workers.pipe(worker.stdout)
         if self.connection in select.select([pipe, self.connection], [], [])[0]:
-            raise GoneError  # it asks nothing while it waits for an answer
+            raise GoneError  # the main program sends nothing while it waits for an answer
 
 
 def work(
     line: Line, group: Sequence[workers.Worker], scratch: str, tasks: Mapping[str, Any]
 ) -> None:
-    """The tasks of some workers, by place, and their answers."""
+    """Give tasks to workers, by index in the group, and send their answers."""
     mine = {
         int(place): {**task, "skim": f"{scratch}/skim.{place}.root"}
         for place, task in tasks.items()
@@ -77,7 +78,7 @@ def work(
 
 
 def serve(line: Line, mode: str, scratch: str) -> str | None:
-    """Until the run's program is gone; what went wrong with the workers, in one sentence."""
+    """Answer requests until the connection closes; return the workers' error, or None."""
     try:
         answer_questions(line, mode, scratch)
     except (GoneError, ConnectionError):
@@ -90,7 +91,7 @@ def serve(line: Line, mode: str, scratch: str) -> str | None:
 
 
 def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
-    """All of its workers and other programs end with this."""
+    """Start the workers and answer requests; all started programs end with this function."""
     with ExitStack() as stack:
         wanted = line.read()
         environment = {**os.environ, **wanted["environment"]}
@@ -116,13 +117,13 @@ def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
 
 
 def asked_to_stop(number: int, frame: FrameType | None) -> NoReturn:
-    """Once: what was made is removed, whoever asks again."""
+    """Exit on the first SIGTERM; ignore others, so that temporary files are removed."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + number)
 
 
 def keep_alive(line: socket.socket) -> None:
-    """At once, and an error within two minutes where the other node is gone."""
+    """Send without delay, and get an error within two minutes if the other node is down."""
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30)
@@ -131,7 +132,7 @@ def keep_alive(line: socket.socket) -> None:
 
 
 def main() -> int:
-    """0 once the run's program has gone; 1 with a line on stderr when its own workers failed."""
+    """Connect and serve; return 0, or 1 with a line on stderr if the node's workers failed."""
     die_with_parent()
     signal.signal(signal.SIGTERM, asked_to_stop)
     node, host, port, mode = sys.argv[1:]

@@ -1,12 +1,13 @@
-"""The clients of a run, on one node or several: a group of workers on each, which begin together.
+"""The clients of a run on one or several nodes: a group of workers on each, which begin together.
 
-Each node's group (client_group.py) is started and directed in one way: over a connection, by a line of
-JSON for each question. The first node's is a thread of this program. Those of other nodes are started by
-the run's own way to its nodes and call back over TCP with the run's secret. Every node has a monotonic
-clock of its own: before each iteration it is read several times, and of the reading with the shortest
-round trip the middle is taken for the same moment, which is wrong by half of that round trip at most
-(Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989). All times in
-answers are those of the first node's clock.
+Each node's group (client_group.py) is directed over a connection, with one line of JSON per
+request. The first node's group is a thread of this program. The groups of other nodes are started
+by the run's launch script; they connect over TCP and send the run's secret.
+
+Every node has its own monotonic clock. Before each iteration it is read several times. The reading
+with the shortest round trip is assumed to be from the middle of it, with an error of at most half
+of that round trip (Cristian, "Probabilistic clock synchronization", Distributed Computing 3, 1989).
+All times in answers are of the first node's clock.
 """
 
 from __future__ import annotations
@@ -34,30 +35,30 @@ from steelyard.jobscripts.hep.client_group import SECRET, keep_alive
 from steelyard.jobscripts.hep.workers import WorkerError
 
 PATIENCE_S = 300.0  # to start a program on another node, and to import uproot there
-READINGS = 5  # of a clock
-LEAST_LEAD_S = 0.1  # between the word to begin and the beginning: workers must have read it
+READINGS = 5  # of a clock per iteration
+LEAST_LEAD_S = 0.1  # from the tasks' sending to their begin: workers must have read them
 Answer = dict[str, Any]
-Tasks = Mapping[int, Mapping[str, Any]]  # by a worker's place in its group
+Tasks = Mapping[int, Mapping[str, Any]]  # by a worker's index in its group
 
 
 class Group:
-    """One node's, at the other end of a connection; `offset_s` is its clock less the first node's."""
+    """The group of one node; `offset_s` is its clock minus the first node's."""
 
     def __init__(self, node: str, line: socket.socket, is_first: bool = False) -> None:
         self.node, self.line, self.file = node, line, line.makefile("r", encoding="utf-8")
         self.is_first, self.offset_s, self.error_s = is_first, 0.0, 0.0
 
     def ask(self, question: Mapping[str, Any]) -> Answer:
-        """Say it and wait for the answer."""
+        """Send a request and return the answer."""
         self.tell(question)
         return self.hear()
 
     def tell(self, question: Mapping[str, Any]) -> None:
-        """One line."""
+        """Send one line."""
         self.line.sendall((json.dumps(question) + "\n").encode())
 
     def hear(self) -> Answer:
-        """One line; WorkerError where there is none, or one that says what went wrong."""
+        """Return the next line; raise WorkerError if it is an error or missing."""
         try:
             text = self.file.readline()
         except OSError as error:
@@ -71,7 +72,7 @@ class Group:
         return found
 
     def read_clock(self) -> None:
-        """`offset_s`, wrong by `error_s` at most; the first node's is the one that others are read by."""
+        """Set `offset_s` and its largest error `error_s`; those of the first node remain 0."""
         if self.is_first:
             return
         readings = []
@@ -84,7 +85,7 @@ class Group:
         self.error_s = round_trip_s / 2
 
     def begin(self, tasks: Tasks) -> None:
-        """Hand them out, with times of its own clock; each worker waits for its `begin_s`."""
+        """Send tasks with times of the group's clock; each worker waits for its `begin_s`."""
         shifted = {
             place: {**task, "begin_s": task["begin_s"] + self.offset_s}
             for place, task in tasks.items()
@@ -92,7 +93,7 @@ class Group:
         self.tell({"tasks": shifted})
 
     def answers(self) -> dict[int, Answer]:
-        """With times of the first node's clock."""
+        """Return the answers with times of the first node's clock."""
         found = {int(place): one for place, one in self.hear()["answers"].items()}
         for one in found.values():
             one["begin_s"] -= self.offset_s
@@ -100,13 +101,13 @@ class Group:
         return found
 
     def disconnect(self) -> None:
-        """Its workers have ended when it answers."""
+        """End the group's workers and wait until they have ended."""
         self.ask({"disconnect": True})
 
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """How other nodes' groups are started: by `script NODE COMMAND …`; they call `address`."""
+    """Other nodes: `script NODE COMMAND …` starts a group, which connects to `address`."""
 
     nodes: Sequence[str]
     script: str
@@ -114,22 +115,22 @@ class Elsewhere:
 
 
 class Groups:
-    """All clients: number i is on the node i modulo nodes."""
+    """All clients: number i is on the node i modulo the number of nodes."""
 
     def __init__(self, groups: Sequence[Group]) -> None:
         self.groups = groups
 
     @property
     def clock_error_s(self) -> float | None:
-        """By how much times of different nodes may be wrong beside each other; None: one node."""
+        """Return the largest error in s between times of different nodes; None: one node."""
         return max(group.error_s for group in self.groups) if len(self.groups) > 1 else None
 
     def together(self, tasks: Sequence[Mapping[str, Any]]) -> list[Answer]:
-        """One task for each client; their answers once all have given them."""
+        """Run one task on each client at the same time; return all answers."""
         return self._run(list(enumerate(tasks)))
 
     def in_turn(self, tasks: Sequence[Mapping[str, Any]]) -> list[Answer]:
-        """Each when the one before it has answered."""
+        """Run one task on each client, one after another; return all answers."""
         return [answer for one in enumerate(tasks) for answer in self._run([one])]
 
     def _run(self, numbered: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Answer]:
@@ -148,7 +149,7 @@ class Groups:
         return [found[number] for number, _ in numbered]
 
     def _moment(self) -> float:
-        """When all can have read their tasks; one node's begin as they read them."""
+        """Return the time by which all workers have read their tasks; 0 (at once) on one node."""
         if len(self.groups) == 1:
             return 0.0
         for group in self.groups:
@@ -158,8 +159,10 @@ class Groups:
 
     @contextmanager
     def others(self, count: int, url: str) -> Iterator[list[Answer]]:
-        """So many clients more, number i on the node i modulo nodes, load it meanwhile; the list
-        has what they got, afterwards."""
+        """Run `count` background clients, number i on the node i modulo the number of nodes.
+
+        The list contains their results after the end of the `with` statement.
+        """
         found: list[Answer] = []
         shares = [len(range(i, count, len(self.groups))) for i in range(len(self.groups))]
         begun = [(g, share) for g, share in zip(self.groups, shares, strict=True) if share]
@@ -170,7 +173,7 @@ class Groups:
             found += group.ask({"others_end": True})["others"]
 
     def disconnect(self) -> None:
-        """All workers end, and their connections are closed in order."""
+        """End all workers, whose connections are closed in order."""
         for group in self.groups:
             group.disconnect()
 
@@ -179,7 +182,10 @@ class Groups:
 def started(
     count: int, mode: str, environment: Mapping[str, str], here: str, elsewhere: Elsewhere | None
 ) -> Iterator[Groups]:
-    """So many clients, all ready, on this node and those elsewhere; none is left behind."""
+    """Start `count` clients on this node and the others, and wait until all are ready.
+
+    All of them end with the `with` statement.
+    """
     with ExitStack() as stack:
         groups = [stack.enter_context(first(here, mode))]
         if elsewhere:
@@ -194,7 +200,7 @@ def started(
 
 @contextmanager
 def first(node: str, mode: str) -> Iterator[Group]:
-    """This node's."""
+    """Start this node's group as a thread."""
     ours, theirs = socket.socketpair()
     thread = threading.Thread(target=serve, args=(theirs, mode))
     thread.start()
@@ -206,7 +212,7 @@ def first(node: str, mode: str) -> Iterator[Group]:
 
 
 def serve(connection: socket.socket, mode: str) -> None:
-    """Its end of the connection, which ends with it."""
+    """Run this node's group until its connection closes."""
     try:
         client_group.serve(client_group.Line(connection), mode, os.environ["SY_SCRATCH"])
     finally:
@@ -214,13 +220,13 @@ def serve(connection: socket.socket, mode: str) -> None:
 
 
 def settings(environment: Mapping[str, str]) -> dict[str, str]:
-    """What clients elsewhere must have, too."""
+    """Return the environment variables that clients on other nodes need, too."""
     return {name: value for name, value in environment.items() if name.startswith("XRD_")}
 
 
 @contextmanager
 def called(elsewhere: Elsewhere, mode: str) -> Iterator[list[Group]]:
-    """Start the other nodes' groups; they have all called back."""
+    """Start the groups of the other nodes, and wait until all have connected."""
     secret = secrets.token_hex(16)
     with ExitStack() as stack:
         listener = stack.enter_context(listening())
@@ -237,21 +243,21 @@ def called(elsewhere: Elsewhere, mode: str) -> Iterator[list[Group]]:
 
 
 def hang_up(line: socket.socket) -> None:
-    """The other end hears of it, whoever else has the socket open."""
+    """Close a connection for both ends, also if another process has the socket open."""
     with contextlib.suppress(OSError):
         line.shutdown(socket.SHUT_RDWR)
     line.close()
 
 
 def listening() -> socket.socket:
-    """A port of this node's, for IPv4 and IPv6."""
+    """Listen on a free port, for IPv4 and IPv6."""
     both = socket.has_dualstack_ipv6()
     family = socket.AF_INET6 if both else socket.AF_INET
     return socket.create_server(("", 0), family=family, dualstack_ipv6=both)
 
 
 def start(script: str, node: str, words: Sequence[str], secret: str) -> subprocess.Popen[bytes]:
-    """One group; what it says goes to the attempt's folder."""
+    """Start the group of a node; its output goes to the attempt's folder."""
     module = "steelyard.jobscripts.hep.client_group"
     with log_of(node).open("wb") as log:
         return subprocess.Popen(
@@ -265,12 +271,12 @@ def start(script: str, node: str, words: Sequence[str], secret: str) -> subproce
 
 
 def log_of(node: str) -> Path:
-    """What the group of a node said."""
+    """Return the file with the output of a node's group."""
     return Path(os.environ["SY_ATTEMPT_DIR"]) / f"clients.{node}.err"
 
 
 def stop(process: subprocess.Popen[bytes]) -> None:
-    """It ends with its connection; else it and what it started are made to."""
+    """Wait for a group whose connection is closed; kill it with its children after 10 s."""
     try:
         process.wait(10.0)
     except subprocess.TimeoutExpired:
@@ -285,7 +291,7 @@ def stop(process: subprocess.Popen[bytes]) -> None:
 def calls(
     listener: socket.socket, started: Mapping[str, subprocess.Popen[bytes]], secret: str
 ) -> Iterator[tuple[str, socket.socket]]:
-    """Each node's connection as it comes; WorkerError when one ends instead, or stays away."""
+    """Yield each node and its connection; raise WorkerError if a group ends or does not connect."""
     missing, end = set(started), time.monotonic() + PATIENCE_S
     while missing:
         for node in missing:
@@ -303,7 +309,7 @@ def calls(
 
 
 def check_start(node: str, process: subprocess.Popen[bytes], end: float) -> None:
-    """WorkerError when nothing will come of it."""
+    """Raise WorkerError if a group has ended or is late."""
     code = process.poll()
     if code is None and time.monotonic() < end:
         return
@@ -313,7 +319,7 @@ def check_start(node: str, process: subprocess.Popen[bytes], end: float) -> None
 
 
 def greeting(line: socket.socket, secret: str) -> str | None:
-    """The node that calls, if it knows the secret."""
+    """Return the connecting node; None if it does not send the secret."""
     try:
         line.settimeout(10.0)
         with line.makefile("r", encoding="utf-8") as file:

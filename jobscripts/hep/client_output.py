@@ -1,7 +1,8 @@
-"""What a client of xrootd or roottree prints, and how parse.py reads it back.
+"""The output of the benchmarks xrootd and roottree: how a client writes it, how parse.py reads it.
 
-JSON, one object a line: `start` (what was asked for, what must be found), one per iteration,
-`server` (its own counts, or why there are none), `end` with the SHA-256 of all before it.
+It is JSON, one object per line: `start` (the parameters, and what must be found), one per
+iteration, `server` (its counts, or why there are none), `end` with the SHA-256 of all lines before
+it.
 """
 
 from __future__ import annotations
@@ -22,32 +23,35 @@ MASS_TOLERANCE = 1e-9  # cosh and cos differ in their last bits between processo
 
 
 class Writer:
-    """Collects the lines; `text` is the whole of them, with the last one."""
+    """Collects the lines of the output."""
 
     def __init__(self, benchmark: str) -> None:
         self.benchmark = benchmark
         self.lines: list[str] = []
 
     def add(self, kind: str, content: Mapping[str, Any]) -> None:
-        """One more line."""
+        """Add a line."""
         self.lines.append(json.dumps({"kind": kind, **content}))
 
     def text(self) -> str:
-        """To be printed."""
+        """Return the complete output, with the last line."""
         body = "".join(line + "\n" for line in self.lines)
         last = {"kind": "end", "benchmark": self.benchmark, "version": VERSION}
         return body + json.dumps({**last, "sha256": digest(body)}) + "\n"
 
 
 def digest(body: str) -> str:
-    """SHA-256 of the lines before the last."""
+    """Return the SHA-256 of the lines before the last one."""
     return hashlib.sha256(body.encode()).hexdigest()
 
 
 def read(
     folder: Path, client: int, benchmark: str, parameters: Mapping[str, object]
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-    """`start`, the iterations and `server`: whole, of this benchmark, of what was asked for."""
+    """Return `start`, the iterations and `server`.
+
+    Raises OutputError if the output is incomplete, of another benchmark, or of other parameters.
+    """
     name = f"out.{client}"
     text = read_output(folder, client, benchmark)
     body, last = split(name, text)
@@ -67,7 +71,7 @@ def read(
 
 
 def parts(name: str, body: str) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-    """The lines by their kinds, which come in this order."""
+    """Return the lines by kind, which have this order."""
     found = [json.loads(line) for line in body.splitlines()]
     kinds = [line["kind"] for line in found]
     if len(found) < 2 or kinds != ["start", *["iteration"] * (len(found) - 2), "server"]:
@@ -76,7 +80,7 @@ def parts(name: str, body: str) -> tuple[dict[str, Any], list[dict[str, Any]], d
 
 
 def split(name: str, text: str) -> tuple[str, Any]:
-    """The body, and the last line as an object."""
+    """Return the lines before the last one, and the last one as an object."""
     body, _, last = text.removesuffix("\n").rpartition("\n")
     if not text.endswith("\n") or not body:
         raise OutputError(name, "cut short: the last line is not complete")
@@ -87,7 +91,7 @@ def split(name: str, text: str) -> tuple[str, Any]:
 
 
 def verify(found: Mapping[str, Any], expected: Mapping[str, Any] | None, who: str) -> None:
-    """FailedError when a client did not find what the input was made with."""
+    """Raise FailedError if a client's results are not those of the input."""
     if expected is None:
         return
     wanted = {**expected, "written": expected["selected"]} if "selected" in expected else expected
@@ -102,7 +106,7 @@ def verify(found: Mapping[str, Any], expected: Mapping[str, Any] | None, who: st
 
 
 def common(name: str, number: int, line: Mapping[str, Any]) -> list[Result]:
-    """The figures that every kind of work has, of all clients of an iteration together."""
+    """Return the figures of every kind of task, for all clients of an iteration together."""
     answers: Sequence[Mapping[str, Any]] = line["clients"]
     seconds = max(a["end_s"] for a in answers) - min(a["begin_s"] for a in answers)
     if not seconds > 0 or any(a["end_s"] <= a["begin_s"] for a in answers):
@@ -124,7 +128,7 @@ def common(name: str, number: int, line: Mapping[str, Any]) -> list[Result]:
 
 
 def of_clients(number: int, line: Mapping[str, Any], in_turn: bool) -> list[Result]:
-    """What clients had each by its own clock, which is told beside what they had together."""
+    """Return the figures of single clients, in addition to those of all of them together."""
     answers: Sequence[Mapping[str, Any]] = line["clients"]
     begins = [a["begin_s"] for a in answers]
     own_s = [a["end_s"] - a["begin_s"] for a in answers]

@@ -1,7 +1,8 @@
-"""What one client does with the input, timed: the analysis, a plain copy, or reading every branch.
+"""The timed tasks of one client: the analysis, a plain copy, reading every branch, a command.
 
-Each returns a dictionary: `begin_s`, `end_s` (CLOCK_MONOTONIC, one for all processes of a node),
-`cpu_s`, `events`, `found` (what the parser compares with what must be found), and the Tally.
+Each returns a dictionary: `begin_s`, `end_s` (CLOCK_MONOTONIC, the same for all processes of a
+node), `cpu_s`, `events`, `found` (which the parser compares with the expected values), and the
+Tally.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from steelyard.jobscripts.hep.reader import ReadError, Tally, source_class
 from steelyard.jobscripts.hep.tree_writer import TREE, Digests
 
 NEEDED = ["Muon_pt", "Muon_eta", "Muon_phi", "Muon_charge"]
-Task = Mapping[str, Any]  # where, asked (the parameters), skim (a file of this client's own)
+Task = Mapping[str, Any]  # where, asked (the parameters), skim (this client's output file)
 
 
 class Clock:
-    """Time and processor time of this process, or of the programs it started; may be stopped."""
+    """Measures wall and CPU time in s of this process or of its children; it can be paused."""
 
     def __init__(self, who: int = resource.RUSAGE_SELF) -> None:
         self.who = who
@@ -46,7 +47,7 @@ class Clock:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Around what is not to be measured."""
+        """Pause the clock in the `with` statement."""
         begin, cpu = time.monotonic(), self._cpu()
         try:
             yield
@@ -55,13 +56,13 @@ class Clock:
             self.cpu_s -= self._cpu() - cpu
 
     def end(self) -> dict[str, float]:
-        """The times, with what was stopped taken off the end."""
+        """Return the times; pauses are subtracted from the end."""
         end = time.monotonic() - self.stopped_s
         return {"begin_s": self.begin_s, "end_s": end, "cpu_s": self.cpu_s + self._cpu()}
 
 
 def open_tree(task: Task, tally: Tally, needed: Sequence[str] = ()) -> tuple[Any, Any]:
-    """uproot's file and tree; nothing of an earlier execution is remembered."""
+    """Return uproot's file and tree, without caches of earlier executions."""
     import uproot
 
     where = str(task["where"])
@@ -72,7 +73,7 @@ def open_tree(task: Task, tally: Tally, needed: Sequence[str] = ()) -> tuple[Any
 
 
 def steps(task: Task, tree: Any, names: list[str], library: str) -> Iterator[Any]:
-    """Arrays of one step's events after the other, fetched `read_ahead` steps before."""
+    """Yield the arrays of each step's events, fetched `read_ahead` steps in advance."""
     where = str(task["where"])
     step, ahead = int(task["asked"]["step"]), int(task["asked"]["read_ahead"])
     for start in range(0, tree.num_entries, step):
@@ -94,7 +95,7 @@ def fetch(tree: Any, names: list[str], start: int, stop: int) -> None:
 
 
 def analyse(task: Task) -> dict[str, Any]:
-    """Events with two good muons of opposite charge; their mass, written to a file of its own."""
+    """Select events with two good muons of opposite charge, and write their masses to a file."""
     import uproot
 
     tally, pairs, clock = Tally(), Pairs(), Clock()
@@ -115,7 +116,7 @@ def analyse(task: Task) -> dict[str, Any]:
 
 
 def select(arrays: Any, pairs: Pairs) -> dict[str, Any]:
-    """The selection and the transformation of one step; what is written of it."""
+    """Select and transform the events of one step; return the columns to write."""
     import awkward as ak
 
     good = (arrays["Muon_pt"] > LEAST_PT) & (abs(arrays["Muon_eta"]) < MOST_ETA)
@@ -133,7 +134,7 @@ def select(arrays: Any, pairs: Pairs) -> dict[str, Any]:
 
 
 def copy(task: Task) -> dict[str, Any]:
-    """The whole file by xrdcp; its content is checked when the time is taken."""
+    """Copy the file with xrdcp; the check of its content is not timed."""
     command = ["xrdcp", "--silent", "--force", str(task["where"]), str(task["skim"])]
     clock = Clock(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
@@ -150,7 +151,7 @@ def copy(task: Task) -> dict[str, Any]:
 
 
 def read_all(task: Task) -> dict[str, Any]:
-    """Every branch, decompressed into arrays; the digest of the values is not in the time."""
+    """Read every branch into arrays; the digest of the values is not timed."""
     tally, digests, clock = Tally(), Digests(), Clock()
     file, tree = open_tree(task, tally)
     jagged = task["asked"]["structure"] == "jagged"
@@ -166,7 +167,10 @@ def read_all(task: Task) -> dict[str, Any]:
 
 
 def executed(words: list[str], folder: Path, out: IO[bytes], errors: IO[bytes]) -> int:
-    """A program's exit code; when this process is asked to end, all that it started ends, too."""
+    """Run a program and return its exit code.
+
+    If this process is asked to end, the program and its children are killed.
+    """
     process = subprocess.Popen(
         words,
         stdin=subprocess.DEVNULL,
@@ -184,7 +188,7 @@ def executed(words: list[str], folder: Path, out: IO[bytes], errors: IO[bytes]) 
 
 
 def command(task: Task) -> dict[str, Any]:
-    """A program of the user's own, given the file's address; what it reads it alone knows."""
+    """Run the user's command with the file's address; what it reads is unknown."""
     folder, number = Path(tempfile.mkdtemp(dir=Path(task["skim"]).parent)), str(task["number"])
     log = Path(os.environ["SY_ATTEMPT_DIR"])
     log_out, log_err = log / f"command.{number}.out", log / f"command.{number}.err"
@@ -204,7 +208,7 @@ def command(task: Task) -> dict[str, Any]:
 
 
 def flat(values: Any) -> Any:
-    """Values of a column in one array."""
+    """Return the values of a column in one array."""
     import awkward as ak
 
     return values if isinstance(values, np.ndarray) else ak.to_numpy(ak.flatten(values, axis=None))
@@ -220,7 +224,7 @@ WORK = {
 
 
 def prepare(mode: str) -> None:
-    """Import what the work needs, so that it is not in the time."""
+    """Import the task's modules, so that this is not timed."""
     if mode not in ("xrdcp", "command"):
         import awkward
         import uproot

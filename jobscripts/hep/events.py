@@ -1,8 +1,8 @@
-"""Collision-like events: muons and jets in numbers that vary, seeded; and what to find in them.
+"""Seeded collision-like events with varying numbers of muons and jets, and their expected results.
 
-Branch names are those of CMS' NanoAOD (cms-opendata-guide, "NanoAOD"); units GeV and radians. Of
-every float only the first 12 bits of the mantissa are kept, as NanoAOD does to compress better.
-`Reckoning` finds the muon pairs with flat arrays: a second way beside analysis.py, which uses
+Branch names are those of CMS' NanoAOD (cms-opendata-guide, "NanoAOD"); units are GeV and radians.
+Of every float only the first 12 bits of the mantissa are used, as in NanoAOD, which compresses
+better. `reckon` finds the muon pairs with flat arrays: independently of client_tasks.py, which uses
 awkward, so that each checks the other.
 """
 
@@ -21,18 +21,21 @@ Floats = NDArray[np.float32]
 LEAST_PT, MOST_ETA = np.float32(20.0), np.float32(2.4)  # GeV; the muon system's reach in CMS
 Z_MASS, Z_WIDTH = 91.1876, 2.4952  # GeV, Particle Data Group
 MUON_MASS = 0.10566  # GeV
-Z_SHARE = 0.2  # of the events have a Z in them
+Z_SHARE = 0.2  # share of the events that contain a Z
 JAGGED = ("Muon", "Jet")
 
 
 class Events:
-    """Makes the events of a seed, a block at a time."""
+    """Generates the events of a seed in blocks."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
 
     def block(self, number: int, first: int, count: int) -> dict[str, Array]:
-        """Columns of `count` events, the first of them event `first`; jagged ones flat, with nX."""
+        """Return the columns of `count` events, the first of them being event `first`.
+
+        Jagged columns are flat, with their lengths in nMuon and nJet.
+        """
         rng = np.random.default_rng([self.seed, number])
         columns: dict[str, Array] = {
             "run": np.full(count, 1 + self.seed % 1000, np.int32),
@@ -46,13 +49,13 @@ class Events:
 
 
 def short(values: NDArray[np.float64]) -> Floats:
-    """32-bit floats with 12 bits of mantissa."""
+    """Return 32-bit floats with 12 bits of mantissa."""
     bits = values.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFF800)
     return bits.view(np.float32)
 
 
 def muons(rng: np.random.Generator, count: int) -> dict[str, Array]:
-    """Some soft muons in each event; in every fifth one the first two have the mass of a Z."""
+    """Generate muons; in every fifth event the first two have the mass of a Z."""
     has_z = rng.random(count) < Z_SHARE
     number = rng.poisson(0.8, count) + 2 * has_z
     total = int(number.sum())
@@ -62,7 +65,7 @@ def muons(rng: np.random.Generator, count: int) -> dict[str, Array]:
     charge = rng.choice(np.array([-1, 1], np.int32), total)
     one = (np.cumsum(number) - number)[has_z]
     two = one + 1
-    # The second momentum is what gives the pair its mass: the formula of `masses`, turned round.
+    # The second momentum is solved from the formula of `masses` for the pair's mass.
     mass = np.clip(Z_MASS + Z_WIDTH / 2 * rng.standard_cauchy(one.size), 60.0, 120.0)
     pt[one] = rng.normal(45.0, 8.0, one.size).clip(5.0)
     turn = np.cosh(eta[one] - eta[two]) - np.cos(phi[one] - phi[two])
@@ -79,7 +82,7 @@ def muons(rng: np.random.Generator, count: int) -> dict[str, Array]:
 
 
 def jets(rng: np.random.Generator, count: int) -> dict[str, Array]:
-    """Jets: never read by the analysis, as most of a real file is not."""
+    """Generate jets, which the analysis does not read: most of a real file is unused, too."""
     number = rng.poisson(4.0, count)
     total = int(number.sum())
     pt = 15.0 + rng.exponential(30.0, total)
@@ -96,9 +99,10 @@ def jets(rng: np.random.Generator, count: int) -> dict[str, Array]:
 def masses(
     pt: tuple[Floats, Floats], eta: tuple[Floats, Floats], phi: tuple[Floats, Floats]
 ) -> NDArray[np.float64]:
-    """Invariant mass (GeV) of two light particles: m² = 2 p p' (cosh Δη - cos Δφ).
+    """Return invariant masses (GeV) of two light particles: m² = 2 p p' (cosh Δη - cos Δφ).
 
-    Particle Data Group, review "Kinematics", for masses that are small beside the momenta.
+    The formula is of the Particle Data Group's review "Kinematics", for masses that are much
+    smaller than the momenta.
     """
     (pt1, pt2), (eta1, eta2), (phi1, phi2) = (
         (pair[0].astype(np.float64), pair[1].astype(np.float64)) for pair in (pt, eta, phi)
@@ -108,10 +112,10 @@ def masses(
 
 
 class Pairs:
-    """Sums up selected pairs in order: what a client must find again.
+    """Summarizes selected pairs in order: the result that a client must reproduce.
 
-    `sha256` is of the six floats of each pair, which every machine has bit by bit the same;
-    `mass_sum_gev` may differ in its last digits, since cosh and cos do between processors.
+    `sha256` is of the six floats of each pair, which are identical on every machine. `mass_sum_gev`
+    may differ in its last digits, since cosh and cos differ between processors.
     """
 
     def __init__(self) -> None:
@@ -120,7 +124,7 @@ class Pairs:
         self.digest = hashlib.sha256()
 
     def add(self, kinematics: Mapping[str, tuple[Floats, Floats]]) -> NDArray[np.float64]:
-        """Pairs, `pt`, `eta` and `phi` of each one's two muons; their masses."""
+        """Add pairs by `pt`, `eta` and `phi` of their two muons; return their masses in GeV."""
         rows = [column for name in ("pt", "eta", "phi") for column in kinematics[name]]
         found = masses(kinematics["pt"], kinematics["eta"], kinematics["phi"])
         self.selected += found.size
@@ -129,7 +133,7 @@ class Pairs:
         return found
 
     def result(self) -> dict[str, object]:
-        """As JSON carries it."""
+        """Return the summary for JSON."""
         return {
             "selected": self.selected,
             "mass_sum_gev": math.fsum(self.sums),
@@ -138,7 +142,7 @@ class Pairs:
 
 
 def reckon(columns: Mapping[str, Array], pairs: Pairs) -> None:
-    """Add the block's pairs: the first two muons with pt > 20 and |eta| < 2.4, charges opposite."""
+    """Add a block's pairs: the first two muons with pt > 20 and |eta| < 2.4, of opposite charge."""
     owner = np.repeat(np.arange(columns["nMuon"].size), columns["nMuon"].astype(np.int64))
     good = np.flatnonzero(
         (columns["Muon_pt"] > LEAST_PT) & (np.abs(columns["Muon_eta"]) < MOST_ETA)

@@ -1,4 +1,4 @@
-"""What is wrong inside of an input file, in one line: no ROOT file, tree or branch, or a damaged basket."""
+"""Describes in one line what is wrong in an input file: no ROOT file, tree or branch, or damage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 from steelyard.jobscripts.hep.reader import ReadError
 
-# What uproot and the decompressors raise at bytes that are not what they should be; those of
-# uproot and of cramjam, which are Exceptions only, are added below.
+# Exceptions that uproot and the decompressors raise for damaged bytes. Those that uproot and
+# cramjam define themselves are added below.
 DAMAGE = (
     *(ArithmeticError, AssertionError, EOFError, LookupError, NotImplementedError, RuntimeError),
     *(TypeError, ValueError, lzma.LZMAError, struct.error, zlib.error),
@@ -21,7 +21,7 @@ MOST_NAMES = 8
 
 
 def damage() -> tuple[type[Exception], ...]:
-    """DAMAGE, and what uproot and its decompressor have of their own."""
+    """Return DAMAGE and the exceptions that uproot and its decompressor define."""
     import cramjam
     import uproot
 
@@ -30,7 +30,7 @@ def damage() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def name_fault(where: str, what: str) -> Iterator[None]:
-    """Whatever the bytes are not becomes a ReadError that names file, place and expectation."""
+    """Turn exceptions for damaged bytes into a ReadError that names file and expectation."""
     try:
         yield
     except damage() as error:
@@ -40,7 +40,7 @@ def name_fault(where: str, what: str) -> Iterator[None]:
 
 
 def tree_of(file: Any, where: str, name: str, branches: Sequence[str]) -> Any:
-    """The tree, which has these branches."""
+    """Return the tree; raise ReadError if it or one of these branches is missing."""
     with name_fault(where, f"expected a tree '{name}'"):
         kinds = file.classnames(recursive=False)
         if kinds.get(f"{name};1", kinds.get(name)) != "TTree" and name not in file:
@@ -61,7 +61,7 @@ def tree_of(file: Any, where: str, name: str, branches: Sequence[str]) -> Any:
 
 
 def list_names(names: Any) -> str:
-    """Some of them, in quotes."""
+    """Return the first names, in quotes."""
     first = [f"'{name}'" for name in list(names)[:MOST_NAMES]]
     return ", ".join(first) + (", …" if len(names) > MOST_NAMES else "") if first else "nothing"
 
@@ -69,7 +69,7 @@ def list_names(names: Any) -> str:
 def arrays_of(
     tree: Any, where: str, names: Sequence[str], start: int, stop: int, library: str
 ) -> Any:
-    """The arrays of these events; a branch that cannot be read is named."""
+    """Return the arrays of these events; raise ReadError with the branch that cannot be read."""
     try:
         return tree.arrays(names, entry_start=start, entry_stop=stop, library=library)
     except damage():

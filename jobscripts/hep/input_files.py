@@ -1,7 +1,7 @@
-"""Input files that are made once and kept: FILE.root, and beside it FILE.root.json that knows it.
+"""Input files that are made once: FILE.root, and FILE.root.json, a note that describes it.
 
-Two runs that want the same file at the same time wait for each other at FILE.root.lock. A file is
-used again only when the SHA-256 of its content is the one that was noted when it was made.
+Two runs that need the same file at the same time wait for each other with a lock on FILE.root.lock.
+A file is reused only if its SHA-256 is the one that the note recorded.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ if TYPE_CHECKING:
 
 FORMAT, VERSION = "steelyard-hep-data", 1
 PIECE = 4 << 20
-# Of the values of an event, before compression; jagged ones vary.
+# Bytes of the values of an event, before compression; jagged ones vary.
 EVENT_BYTES = {"flat": 160, "many": 1600, "jagged": 140, "unsplit": 160}
 
 
 class DataError(Exception):
-    """An input file that cannot be made or must not be used; one line."""
+    """An input file cannot be made or must not be used; the message is one line."""
 
 
 def file_name(recipe: Recipe) -> str:
-    """A name that says what is inside."""
+    """Return a name that contains the recipe."""
     keys = ("structure", "compression", "events", "cluster", "seed")
     return "-".join(str(recipe[key]) for key in keys) + ".root"
 
 
 def keep_file(folder: Path, recipe: Recipe) -> dict[str, Any]:
-    """What is known about the file of this recipe in `folder`; it is made when it is not there.
+    """Return the note of this recipe's file in `folder`; make the file if it is missing.
 
-    Keys: `file` (its name), `bytes`, `sha256`, `recipe`, and what `tree_writer.write` returns.
+    Keys: `file` (its name), `bytes`, `sha256`, `recipe`, and those of `tree_writer.write`. Raises
+    DataError.
     """
     path = folder / file_name(recipe)
     try:
@@ -52,12 +53,12 @@ def keep_file(folder: Path, recipe: Recipe) -> dict[str, Any]:
 
 
 def is_read_only(folder: Path) -> bool:
-    """Whether it is on a file system that cannot be written to, such as a CVMFS repository."""
+    """Whether a folder is on a read-only file system, such as a CVMFS repository."""
     return folder.is_dir() and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 def existing(path: Path, recipe: Recipe) -> dict[str, Any]:
-    """What is known about a file that cannot be made where it is."""
+    """Return the note of a file on a read-only file system; raise DataError if it is missing."""
     known = read_note(path, recipe)
     if known is None:
         raise DataError(
@@ -69,19 +70,19 @@ def existing(path: Path, recipe: Recipe) -> dict[str, Any]:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Whoever else wants it waits; over NFS too (flock is a byte-range lock there: flock(2))."""
+    """Hold a lock, also over NFS, where flock is a byte-range lock (flock(2))."""
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def note_of(path: Path) -> Path:
-    """The file that knows `path`."""
+    """Return the path of a file's note."""
     return path.with_name(path.name + ".json")
 
 
 def read_note(path: Path, recipe: Recipe) -> dict[str, Any] | None:
-    """What was noted; None when there is no such file yet."""
+    """Return the note's content; None if it does not exist."""
     note = note_of(path)
     if not note.exists():
         return None
@@ -92,7 +93,7 @@ def read_note(path: Path, recipe: Recipe) -> dict[str, Any] | None:
 
 
 def check_note(text: str, where: str) -> dict[str, Any]:
-    """A note's content; DataError for anything else."""
+    """Return a note's content; raise DataError if it is not valid."""
     try:
         known = json.loads(text)
     except ValueError as error:
@@ -106,8 +107,10 @@ def check_note(text: str, where: str) -> dict[str, Any]:
 
 
 def check_room(path: Path, recipe: Recipe) -> None:
-    """DataError before a file of hours is begun for which there is no room: as large as its values,
-    which compression only makes smaller."""
+    """Raise DataError if there is too little space, before a long file is begun.
+
+    The size is that of the values, since compression only reduces it.
+    """
     need = EVENT_BYTES[str(recipe["structure"])] * int(recipe["events"])
     there = os.statvfs(path.parent)
     free = there.f_bavail * there.f_frsize
@@ -119,9 +122,9 @@ def check_room(path: Path, recipe: Recipe) -> None:
 
 
 def make(path: Path, recipe: Recipe) -> dict[str, Any]:
-    """Make file and note, each whole or not at all; the note last."""
+    """Make file and note, each complete or not at all; the note last."""
     check_room(path, recipe)
-    # Here, since numpy takes a second to import where system calls are slow.
+    # Imported here, since numpy takes a second to import where system calls are slow.
     from steelyard.jobscripts.hep import tree_writer
 
     part = path.with_name(f".{path.name}.part")
@@ -138,13 +141,13 @@ def make(path: Path, recipe: Recipe) -> dict[str, Any]:
 
 
 def flush(path: Path) -> None:
-    """Its bytes are on the disk afterwards."""
+    """Write a file's data to the disk."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A text under its name at once."""
+    """Write a text atomically."""
     part = path.with_name(f".{path.name}.part")
     part.write_text(text, encoding="utf-8")
     flush(part)
@@ -152,7 +155,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def sha256(path: Path, copy: Path | None = None) -> str:
-    """SHA-256 of a file's content; with `copy` the same bytes are also written there."""
+    """Return the SHA-256 of a file's content; with `copy`, the bytes are also written there."""
     digest = hashlib.sha256()
     with path.open("rb") as source, (copy or Path(os.devnull)).open("wb") as target:
         while piece := source.read(PIECE):
@@ -162,7 +165,7 @@ def sha256(path: Path, copy: Path | None = None) -> str:
 
 
 def checked(path: Path, known: dict[str, Any], copy: Path | None = None) -> Path:
-    """The file, or its copy, when it is the one that was made; DataError when it is not."""
+    """Return the file, or its copy; raise DataError if its SHA-256 is not the recorded one."""
     found = sha256(path, copy)
     if found != known["sha256"]:
         raise DataError(

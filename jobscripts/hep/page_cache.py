@@ -1,9 +1,9 @@
-"""Pages of a file in a node's page cache: how many there are, how to drop them, how to request that.
+"""Counts and drops the pages of a file in a node's page cache, and requests that over TCP.
 
-Without root, posix_fadvise(2) drops clean pages that no process has mapped, and mincore(2) reports what is
-left. That is this node's cache, not the cache of a file server or of a disk. `CacheControl` is a TCP port
-beside the XRootD server: a client that connects makes the server's node do what `page_cache` requests,
-for the one file that is served, and reads the result in one line.
+Without root, posix_fadvise(2) drops clean pages that no process has mapped, and mincore(2) reports
+the remaining ones. This is the node's cache, not that of a file server or of a disk. `CacheControl`
+is a TCP port next to the XRootD server. When a client connects to it, the server's node prepares
+the one served file as `page_cache` requests, and answers with the result in one line.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import Any
 
 PROT_READ, MAP_SHARED = 1, 1
-# A page that is just being read or written, or that who is ending has mapped, cannot go yet. Where
-# not one goes it is no use to wait.
+# Pages that are being read or written, or mapped by an ending process, cannot be dropped yet. If no
+# page can be dropped at all, further tries are useless.
 TRIES, TRIES_OF_SOME, PAUSE_S = 20, 200, 0.05
 
 
 class PagesError(Exception):
-    """Pages that cannot be counted, or that stay in memory; one line."""
+    """Pages cannot be counted, or stay in memory; the message is one line."""
 
 
 def cached_share(path: Path) -> float:
-    """The share of the file's pages that are in memory; PagesError where it cannot be known."""
+    """Return the share of the file's pages that are in memory; raise PagesError if unknown."""
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        # Of a file of somebody else's the kernel reports all pages as in memory, but not to root
+        # For a file of another user the kernel reports all pages as in memory, except to root
         # (mm/mincore.c, 5.2).
         is_owner = os.geteuid() in (0, os.fstat(file.fileno()).st_uid)
         if not is_owner and not os.access(path, os.W_OK):
@@ -45,7 +45,7 @@ def cached_share(path: Path) -> float:
 
 
 def resident(descriptor: int, size: int) -> list[int]:
-    """1 for each page in memory, 0 for the others."""
+    """Return 1 for each page in memory, 0 for the others."""
     count = -(-size // mmap.PAGESIZE)
     if count == 0:
         return []
@@ -65,7 +65,7 @@ def resident(descriptor: int, size: int) -> list[int]:
 
 
 def drop_pages(path: Path) -> None:
-    """Put all pages out of memory; PagesError when some stay, as on tmpfs all do."""
+    """Drop all pages from memory; raise PagesError if some stay, as all do on tmpfs."""
     for number in range(TRIES_OF_SOME):
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -83,7 +83,7 @@ def drop_pages(path: Path) -> None:
 
 
 def before_iteration(path: Path, page_cache: str) -> float | None:
-    """Cold: nothing of the file is in memory afterwards. The share that is; None: not known."""
+    """Drop the file's pages if "cold"; return the share in memory, or None if unknown."""
     if page_cache == "cold":
         drop_pages(path)
         return 0.0
@@ -97,7 +97,7 @@ PATIENCE_S = 120.0
 
 
 class CacheControl(socketserver.TCPServer):
-    """Answers one after the other, from a thread of its own."""
+    """Answers requests one after another, in its own thread."""
 
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 
@@ -106,33 +106,33 @@ class CacheControl(socketserver.TCPServer):
         super().__init__(("", 0), Answer)
 
     def server_bind(self) -> None:
-        """For IPv4, too, whatever the node's name means."""
+        """Listen for IPv4, too, whatever address the node's name has."""
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         super().server_bind()
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port where it listens."""
         return int(self.server_address[1])
 
     def open(self) -> None:
-        """From now on; it ends with the process."""
+        """Start answering; it ends with the process."""
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
 
 class Answer(socketserver.BaseRequestHandler):
-    """One question."""
+    """One request."""
 
     server: CacheControl
 
     def handle(self) -> None:
-        """Prepare the file and tell."""
+        """Prepare the file and answer."""
         self.request.sendall((json.dumps(prepare(self.server)) + "\n").encode())
 
 
 def prepare(control: CacheControl) -> dict[str, Any]:
-    """The answer, also where the pages stay."""
+    """Return the answer, which is an error if pages stay in memory."""
     try:
         return {"cached_share": before_iteration(control.path, control.page_cache)}
     except (PagesError, OSError) as error:
@@ -140,7 +140,10 @@ def prepare(control: CacheControl) -> dict[str, Any]:
 
 
 def request_cold_cache(host: str, port: int) -> float | None:
-    """Before an iteration: the share of the file that is in the server's page cache."""
+    """Request preparation before an iteration; return the cached share on the server's node.
+
+    None: unknown. Raises PagesError if pages stay in memory.
+    """
     with socket.create_connection((host, port), PATIENCE_S) as line, line.makefile() as file:
         answer = json.loads(file.readline() or '{"error": "no answer from the server\'s node"}')
     if "error" in answer:

@@ -1,4 +1,4 @@
-"""A process that does not outlive the one that started it."""
+"""Ends a process when its parent ends."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def die_with_parent() -> None:
-    """From now on this process gets SIGTERM when its parent ends (prctl(2)).
+    """Have this process get SIGTERM when its parent ends (prctl(2)).
 
-    Between fork and exec it may be called too: the setting survives an exec.
+    It may also be called between fork and exec: the setting survives an exec.
     """
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
@@ -23,14 +23,14 @@ def die_with_parent() -> None:
 
 
 def end_by_force_after(seconds: float) -> None:
-    """A signal that has a handler ends this process after that time at the latest.
+    """Kill this process `seconds` after the first signal that has a handler.
 
-    Python runs handlers between its own instructions only: a library that waits for a server that
-    is gone would hold them up for minutes.
+    Python runs handlers only between its own instructions. A library that waits for an unreachable
+    server would delay them for minutes.
     """
     told, tell = os.pipe()
     os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell)  # written to at once, whatever else goes on
+    signal.set_wakeup_fd(tell)  # the kernel's signal handler writes to it at once
 
     def wait() -> None:
         os.read(told, 1)

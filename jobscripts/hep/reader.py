@@ -1,7 +1,7 @@
-"""Bytes of a file, local or at an XRootD server, counted and timed; and uproot's door to them.
+"""Reads, counts and times the bytes of a file, local or at an XRootD server, for uproot.
 
-Every byte that uproot asks for passes through one `Tally`. Reads are done at once and waited for:
-uproot itself would wait for a whole vector read just as long, but where nobody sees it.
+Every byte that uproot requests is counted in one `Tally`. Reads block. uproot itself would wait
+just as long for a complete vector read, but could not be timed.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Range = tuple[int, int]  # start, stop
 
 
 class ReadError(Exception):
-    """A file that cannot be opened or read; one line."""
+    """A file cannot be opened or read; the message is one line."""
 
 
 @dataclass
 class Tally:
-    """What went through; `wait_s`: the analysis stood still for it."""
+    """Counts of reads and bytes; `wait_s` is the time that the analysis waited for them."""
 
     read_requests: int = 0
     vector_read_requests: int = 0
@@ -33,7 +33,7 @@ class Tally:
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around whatever the analysis waits for."""
+        """Add the time of the `with` statement to `wait_s`."""
         begin = time.perf_counter()
         try:
             yield
@@ -42,16 +42,16 @@ class Tally:
 
 
 class Reader(Protocol):
-    """A file that is open; `tally` counts."""
+    """An open file; `tally` counts its reads."""
 
     tally: Tally
     size: int
 
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
-        """The bytes of some ranges."""
+        """Return the bytes of some ranges."""
 
     def close(self) -> None:
-        """No more reads."""
+        """Close the file."""
 
 
 class LocalReader:
@@ -66,7 +66,7 @@ class LocalReader:
         self.size = os.fstat(self.file).st_size
 
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
-        """The bytes of some ranges."""
+        """Return the bytes of some ranges; raise ReadError at the end of the file."""
         return [self._one(start, stop) for start, stop in ranges]
 
     def _one(self, start: int, stop: int) -> bytes:
@@ -84,14 +84,14 @@ class LocalReader:
         return found
 
     def close(self) -> None:
-        """No more reads."""
+        """Close the file."""
         os.close(self.file)
 
 
 class XRootDReader:
-    """A file at an XRootD server: one range by a read, several by vector reads (if `vector`)."""
+    """A file at an XRootD server: a read for one range, vector reads for several (if `vector`)."""
 
-    # Where the server does not say: XRootD's own defaults (XProtocol.hh, maxRvecsz, maxRvecln).
+    # XRootD's defaults (XProtocol.hh, maxRvecsz, maxRvecln), if the server does not report its own.
     most_ranges, most_bytes = 1024, 2097136
 
     def __init__(self, url: str, tally: Tally, vector: bool = True) -> None:
@@ -121,7 +121,7 @@ class XRootDReader:
             raise ReadError(f"{what}: {str(status.message).strip()}")
 
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
-        """The bytes of some ranges."""
+        """Return the bytes of some ranges; raise ReadError if the server sends others."""
         if len(ranges) == 1 or not self.vector:
             return [self._single(start, stop) for start, stop in ranges]
         pieces = [piece for one in ranges for piece in self._cut(*one)]
@@ -160,19 +160,19 @@ class XRootDReader:
         return found
 
     def close(self) -> None:
-        """No more reads."""
+        """Close the file."""
         self.file.close()
 
 
 def open_reader(where: str, tally: Tally, vector: bool) -> Reader:
-    """By what the name begins with."""
+    """Return a reader for a URL or a path."""
     if where.startswith(("root://", "roots://", "xroot://")):
         return XRootDReader(where, tally, vector)
     return LocalReader(where, tally)
 
 
 class Ahead:
-    """Ranges that are fetched while the analysis works on earlier ones."""
+    """Fetches ranges while the analysis works on earlier ones."""
 
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
@@ -180,14 +180,14 @@ class Ahead:
         self.pending: dict[Range, tuple[Future[list[bytes]], int]] = {}
 
     def fetch(self, ranges: Sequence[Range]) -> None:
-        """Begin to read what is not on its way yet."""
+        """Begin to read the ranges that are not fetched yet."""
         new = [one for one in ranges if one not in self.pending]
         if new:
             future = self.thread.submit(self.reader.read, new)
             self.pending.update({one: (future, i) for i, one in enumerate(new)})
 
     def read(self, ranges: Sequence[Range]) -> list[bytes]:
-        """The bytes; what was fetched is given out once."""
+        """Return the bytes of the ranges; fetched ones are returned once."""
         missing = [one for one in ranges if one not in self.pending]
         found = dict(zip(missing, self.reader.read(missing) if missing else [], strict=True))
         for one in ranges:
@@ -203,12 +203,12 @@ class Ahead:
 
 
 def source_class(where: str, tally: Tally, vector: bool) -> Any:
-    """A class for uproot's option `handler`, whose instances read `where`."""
+    """Return a class for uproot's option `handler`, whose instances read `where`."""
     from uproot.source.chunk import Chunk, Source
     from uproot.source.futures import TrivialFuture
 
     class CountedSource(Source):  # type: ignore[misc]
-        """uproot's view of a Reader."""
+        """Presents a Reader to uproot."""
 
         def __init__(self, file_path: str, **options: object) -> None:
             super().__init__()
@@ -219,11 +219,11 @@ def source_class(where: str, tally: Tally, vector: bool) -> Any:
             self._closed = False
 
         def chunk(self, start: int, stop: int) -> Any:
-            """One range."""
+            """Return one range."""
             return self._fetched([(start, stop)])[0]
 
         def chunks(self, ranges: list[Range], notifications: Any) -> list[Any]:
-            """Several at once."""
+            """Return several ranges."""
             found = self._fetched(ranges)
             for chunk in found:
                 notifications.put(chunk)
@@ -239,7 +239,7 @@ def source_class(where: str, tally: Tally, vector: bool) -> Any:
 
         @property
         def closed(self) -> bool:
-            """Whether there will be no more reads."""
+            """Whether the file is closed."""
             return self._closed
 
         def __enter__(self) -> Any:

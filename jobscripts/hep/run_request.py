@@ -1,4 +1,4 @@
-"""What a run asks for: its parameters, and the input file they mean."""
+"""Reads a run's parameters, and prepares its input file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONVERT: dict[str, Callable[[str], Value]] = {
 
 
 def parameters(benchmark: str) -> dict[str, Value]:
-    """The parameters in the environment of job.sh (SY_PARAM_NAME), each in its type."""
+    """Return the parameters from job.sh's environment (SY_PARAM_NAME), converted to their types."""
     known = registry.load(benchmark).parameters
     given = {
         name: CONVERT[item.type](os.environ[f"SY_PARAM_{name.upper()}"])
@@ -32,13 +32,13 @@ def parameters(benchmark: str) -> dict[str, Value]:
 
 
 def recipe(asked: Mapping[str, Value]) -> dict[str, Value]:
-    """Of the input file; the benchmark xrootd always has collision events."""
+    """Return the input file's recipe; the benchmark xrootd always has collision events."""
     keys = ("compression", "events", "cluster", "seed")
     return {"structure": asked.get("structure", "jagged"), **{key: asked[key] for key in keys}}
 
 
 def own_file(path: Path) -> Path:
-    """A file that Steelyard has not made."""
+    """Return the path of the user's own file; raise DataError if it cannot be read."""
     if not path.is_file() or not os.access(path, os.R_OK):
         raise input_files.DataError(
             f"file = {path}: expected a file that can be read on {os.uname().nodename}, the node "
@@ -48,12 +48,12 @@ def own_file(path: Path) -> Path:
 
 
 def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any] | None]:
-    """The input's path on this node, checked, and what is known about it (input_files.keep_file).
+    """Return the input's checked path on this node, and its note (input_files.keep_file).
 
-    In the folder `data` when one is given; else it is kept in the study's folder and copied into
-    `scratch`: the study may lie on a network file system that is not the one to be measured. A
-    file of the user's own, `file`, is taken as it is; nothing is known about it. On a read-only file
-    system the input is not read beforehand: CVMFS, for one, would have cached it. The values are
+    The input is in the folder `data` if one is given. Otherwise it is stored in the study's folder
+    and copied into `scratch`, since the study may be on a network file system that is not to be
+    measured. A user's own `file` is used as it is, without a note. On a read-only file system the
+    input is not checked beforehand, since that would put it into CVMFS' cache. The values are
     checked in any case.
     """
     if asked.get("file"):

@@ -1,11 +1,11 @@
-"""An XRootD server for one run: starts it, says `ready PID {JSON}`, and ends it with the run.
+"""An XRootD server for one run: starts it, prints `ready PID {JSON}`, and ends it with the run.
 
-    python -m steelyard.jobscripts.hep.server BENCHMARK
+python -m steelyard.jobscripts.hep.server BENCHMARK
 
-It runs as the job's user on a port that was free, serves one folder read-only, and ends when this
-process is asked to, when nobody reads its output any more, or when this process is killed.
-The JSON: `port`, `path` (of the input, as a client asks for it), `version`, `known` (input_files.py),
-`cache_control` (page_cache.py's port), `web` (background_traffic.py's, or null).
+It runs as the job's user on a free port, and serves one folder read-only. It ends when this process
+gets SIGTERM or is killed, or when nobody reads its output any more. The JSON: `port`, `path` (of
+the input, in a client's request), `version`, `known` (input_files.py), `cache_control`
+(page_cache.py's port), `web` (background_traffic.py's port, or null).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PATIENCE_S = 30.0
 PREFIX, OWN_BASE = "steelyard-xrootd.", "/tmp"
 READY = re.compile(r"^-+ xrootd \S+:(\d+) initialization completed\.$", re.MULTILINE)
 FAILED = re.compile(r"^-+ xrootd \S+ initialization failed\.$|^xrootd ended$", re.MULTILINE)
-USER = "nobody"  # whom it runs as in a job of root's: xrootd refuses root
+USER = "nobody"  # its user in a job of root, since xrootd refuses root
 
 CONFIG = """\
 xrd.port any
@@ -46,9 +46,9 @@ all.adminpath {own}
 all.pidpath {own}
 """
 
-# Between us and xrootd: when our end of its input is closed, whoever was killed, it ends the server,
-# which has nothing to lose, and removes both folders. A death signal (prctl) would not do: it
-# is forgotten when the server changes its user.
+# The guard is between this process and xrootd. When its input is closed, even because this process
+# was killed, it kills the server, which has no data to lose, and removes both folders. A death
+# signal (prctl) would be lost when the server changes its user.
 GUARD = """\
 copies=$1
 shift
@@ -62,11 +62,11 @@ rm -rf --one-file-system -- "$0" "$copies"
 
 
 class ServerError(Exception):
-    """The server could not be started; one line."""
+    """The server could not be started; the message is one line."""
 
 
 def start(own: Path, copies: Path, program: str) -> tuple[subprocess.Popen[bytes], int]:
-    """A server of `own`/data, with its own files in `own`: its guard, and its port."""
+    """Start a server of `own`/data, with its own files in `own`; return its guard and port."""
     config, log = own / "xrootd.cf", own / "log"
     config.write_text(CONFIG.format(folder=own / "data", own=own), encoding="utf-8")
     command = [program, "-c", str(config)]
@@ -85,7 +85,7 @@ def start(own: Path, copies: Path, program: str) -> tuple[subprocess.Popen[bytes
 
 
 def wait_ready(guard: subprocess.Popen[bytes], log: Path) -> int:
-    """The port, once the server's log says that it listens."""
+    """Return the port once the server's log reports that it listens; else raise ServerError."""
     end = time.monotonic() + PATIENCE_S
     while True:
         text = log.read_text(encoding="utf-8", errors="replace")
@@ -101,12 +101,12 @@ def wait_ready(guard: subprocess.Popen[bytes], log: Path) -> int:
 
 
 def stop(guard: subprocess.Popen[bytes]) -> None:
-    """The end of its input is the guard's sign."""
+    """End the server: the guard acts at the end of its input."""
     guard.communicate()
 
 
 def version(program: str) -> str:
-    """What xrootd says of itself."""
+    """Return the version that xrootd prints."""
     done = subprocess.run([program, "-v"], capture_output=True, text=True, timeout=20, check=False)
     return (done.stdout + done.stderr).strip()
 
@@ -114,26 +114,26 @@ def version(program: str) -> str:
 def watch() -> None:
     """Return when nobody reads our output any more."""
     poller = select.poll()
-    poller.register(sys.stdout.fileno(), 0)  # POLLERR comes unasked: poll(2)
+    poller.register(sys.stdout.fileno(), 0)  # POLLERR is reported without a request: poll(2)
     poller.poll()
 
 
 def asked_to_stop(number: int, frame: FrameType | None) -> NoReturn:
-    """SIGTERM is an ordinary end: what was made is removed."""
+    """Exit on SIGTERM, so that temporary files are removed."""
     sys.exit(128 + number)
 
 
 def folder(stack: ExitStack, base: str) -> Path:
-    """A folder of the run's own, gone afterwards."""
+    """Make a folder of the run, which is removed afterwards."""
     name = stack.enter_context(
         tempfile.TemporaryDirectory(prefix=PREFIX, dir=base, ignore_cleanup_errors=True)
     )
-    Path(name).chmod(0o711)  # for USER, in a job of root's
+    Path(name).chmod(0o711)  # for USER, in a job of root
     return Path(name)
 
 
 def web(stack: ExitStack, asked: Mapping[str, Value]) -> int | None:
-    """The port of a server for the background traffic, if there is to be one."""
+    """Start a server for the requested background traffic and return its port; None: no traffic."""
     if not asked.get("background"):
         return None
     process = stack.enter_context(
@@ -143,14 +143,14 @@ def web(stack: ExitStack, asked: Mapping[str, Value]) -> int | None:
 
 
 def serve(stack: ExitStack) -> None:
-    """From the input to the end."""
+    """Prepare the input, start the server, and wait for the end."""
     program = shutil.which("xrootd")
     if program is None:
         raise ServerError("xrootd is missing: install the Debian package xrootd-server")
     copies = folder(
         stack, os.environ.get("SY_SCRATCH_BASE") or os.environ.get("TMPDIR") or OWN_BASE
     )
-    # Short and without blanks: there are sockets in it, and a configuration has no way to quote.
+    # A short path without blanks: it contains sockets, and the configuration has no quotes.
     own = folder(stack, OWN_BASE)
     asked = run_request.parameters(sys.argv[1])
     path, known = run_request.place(asked, copies)
@@ -169,7 +169,7 @@ def serve(stack: ExitStack) -> None:
 
 
 def main() -> int:
-    """0; 1 with a line on stderr when there is nothing to serve."""
+    """Run the server; return 0, or 1 with a line on stderr if it cannot serve."""
     die_with_parent()
     signal.signal(signal.SIGTERM, asked_to_stop)
     signal.signal(signal.SIGINT, asked_to_stop)

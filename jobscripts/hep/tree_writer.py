@@ -1,11 +1,11 @@
-"""Writes the input files: ROOT trees by uproot, a basket of each branch per block of events.
+"""Writes the input files: ROOT trees by uproot, with a basket of each branch per block of events.
 
-A recipe is a dictionary of plain values that tells a file apart; `write` makes the file and returns
+A recipe is a dictionary of plain values that identifies a file. `write` makes the file and returns
 what a reader must find in it. Structures:
 
-flat      40 numbers per event, each in a branch of its own, as a split record has its members
-many      400 of them
-jagged    collision events: numbers that vary (events.py)
+flat      40 numbers per event, each in its own branch, like the members of a split record
+many      400 numbers per event
+jagged    collision events with varying numbers of particles (events.py)
 unsplit   the numbers of flat in one branch: an array of 40
 """
 
@@ -23,29 +23,29 @@ from steelyard.jobscripts.hep.events import JAGGED, Array, Events, Pairs, reckon
 Recipe = Mapping[str, Any]  # structure, compression, events, cluster, seed
 
 TREE = "Events"
-LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's own, core/zip/inc/Compression.h
+LEVELS = {"zlib": 1, "lz4": 4, "zstd": 5, "lzma": 7}  # ROOT's defaults, core/zip/inc/Compression.h
 WIDTH = {"flat": 40, "many": 400, "unsplit": 40}
 
 
 class Digests:
-    """One SHA-256 of all values, whatever the pieces they come in."""
+    """Computes one SHA-256 of all values, independent of how they are divided."""
 
     def __init__(self) -> None:
         self.columns: dict[str, hashlib._Hash] = {}
 
     def add(self, name: str, values: Array) -> None:
-        """The next values of a column, jagged ones flat."""
+        """Add the next values of a column; jagged ones are flat."""
         little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
         self.columns.setdefault(name, hashlib.sha256()).update(little.data)
 
     def result(self) -> str:
-        """Of the columns' names and their own SHA-256s."""
+        """Return the digest of the columns' names and of their own SHA-256s."""
         lines = [f"{name} {self.columns[name].hexdigest()}\n" for name in sorted(self.columns)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def blocks(recipe: Recipe) -> Iterator[dict[str, Array]]:
-    """Flat columns of one basket's events after the other."""
+    """Yield the flat columns of each basket's events."""
     events, cluster = int(recipe["events"]), int(recipe["cluster"])
     source = Events(int(recipe["seed"]))
     for number, first in enumerate(range(0, events, cluster)):
@@ -57,7 +57,7 @@ def blocks(recipe: Recipe) -> Iterator[dict[str, Array]]:
 
 
 def record(recipe: Recipe, number: int, count: int) -> dict[str, Array]:
-    """`WIDTH` numbers per event: every second one a float, the others small integers."""
+    """Return `WIDTH` numbers per event: every second one a float, the others small integers."""
     rng = np.random.default_rng([int(recipe["seed"]), number])
     columns: dict[str, Array] = {}
     for i in range(WIDTH[recipe["structure"]]):
@@ -69,7 +69,7 @@ def record(recipe: Recipe, number: int, count: int) -> dict[str, Array]:
 
 
 def write(path: Path, recipe: Recipe) -> dict[str, Any]:
-    """Make the file; returns `raw_bytes`, `content_sha256`, and for jagged ones `pairs`."""
+    """Make the file; return `raw_bytes`, `content_sha256`, and for jagged ones `pairs`."""
     import uproot
 
     structure = str(recipe["structure"])
@@ -89,7 +89,7 @@ def write(path: Path, recipe: Recipe) -> dict[str, Any]:
 
 
 def compression(name: str) -> Any:
-    """uproot's object for a compression's name."""
+    """Return uproot's object for a compression's name."""
     import uproot
 
     if name == "none":
@@ -98,7 +98,7 @@ def compression(name: str) -> Any:
 
 
 def written(columns: Mapping[str, Array], structure: str) -> dict[str, Any]:
-    """Columns as uproot takes them: jagged ones are grouped by their prefix."""
+    """Return the columns in uproot's form: jagged ones are grouped by their prefix."""
     import awkward as ak
 
     if structure != "jagged":
@@ -115,7 +115,7 @@ def written(columns: Mapping[str, Array], structure: str) -> dict[str, Any]:
 
 
 def types_of(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """The branch types that `mktree` wants."""
+    """Return the branch types for `mktree`."""
     return {
         name: (array.dtype, array.shape[1:]) if isinstance(array, np.ndarray) else array.type
         for name, array in arrays.items()

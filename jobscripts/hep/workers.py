@@ -1,7 +1,7 @@
-"""Several clients at once: processes that are all ready before the first one begins.
+"""Runs several clients at the same time: processes that are all ready before the first one begins.
 
-A worker reads JSON tasks from its input, one a line, and answers `ready`, then for each task one
-line of JSON. It ends with its input.
+A worker prints `ready`, then answers each task of its input, a line of JSON, with another line of
+JSON. It ends with its input.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PATIENCE_S = 300.0  # to import uproot: a slow file system may take a while
 
 
 class WorkerError(Exception):
-    """A client that failed; one line."""
+    """A client failed; the message is one line."""
 
 
 Worker = subprocess.Popen[str]
@@ -30,7 +30,7 @@ Worker = subprocess.Popen[str]
 
 @contextmanager
 def started(count: int, mode: str, environment: Mapping[str, str]) -> Iterator[list[Worker]]:
-    """So many of them, all ready; none is left behind."""
+    """Start `count` workers and wait until all are ready; end them with the `with` statement."""
     command = [sys.executable, "-m", "steelyard.jobscripts.hep.workers", mode]
     found: list[Worker] = []
     try:
@@ -53,7 +53,7 @@ def started(count: int, mode: str, environment: Mapping[str, str]) -> Iterator[l
 
 
 def wait_ready(number: int, worker: Worker) -> None:
-    """Until it says so."""
+    """Wait until a worker is ready; raise WorkerError if it ends or takes too long."""
     readable, _, _ = select.select([pipe(worker.stdout)], [], [], PATIENCE_S)
     if not readable or pipe(worker.stdout).readline() != "ready\n":
         what = "ended" if readable else f"was not ready after {PATIENCE_S:.0f} s"
@@ -61,13 +61,13 @@ def wait_ready(number: int, worker: Worker) -> None:
 
 
 def pipe(stream: Any) -> Any:
-    """A pipe that was asked for; Popen's type allows None."""
+    """Return a pipe that was requested; Popen's type allows None."""
     assert stream is not None
     return stream
 
 
 def end(worker: Worker) -> None:
-    """Closed input is its end; one that does not look is killed."""
+    """End a worker by closing its input; kill it after 5 s."""
     worker.terminate()
     pipe(worker.stdin).close()
     pipe(worker.stdout).close()
@@ -79,7 +79,7 @@ def end(worker: Worker) -> None:
 
 
 def disconnect(group: Sequence[Worker]) -> None:
-    """Let all end by themselves, so that their connections are closed in order."""
+    """Let all workers end by themselves, so that their connections are closed in order."""
     for worker in group:
         pipe(worker.stdin).close()
     deadline = time.monotonic() + 10.0
@@ -87,19 +87,19 @@ def disconnect(group: Sequence[Worker]) -> None:
         try:
             worker.wait(max(0.1, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            continue  # `end` sees to it
+            continue  # `end` kills it
 
 
 def hand_out(group: Sequence[Worker], tasks: Sequence[Mapping[str, Any]]) -> None:
-    """One task for each; a worker begins at the task's `begin_s` of this node's monotonic clock."""
+    """Send one task to each worker, which begins at the task's `begin_s` of the monotonic clock."""
     for worker, task in zip(group, tasks, strict=True):
         pipe(worker.stdin).write(json.dumps(task) + "\n")
-    for worker in group:  # one write to a pipe each: this is what they all wait for
+    for worker in group:  # this write is the worker's signal to begin
         pipe(worker.stdin).flush()
 
 
 def answer(number: int, worker: Worker) -> dict[str, Any]:
-    """What a worker says; WorkerError when it has only an error, or nothing, to say."""
+    """Return a worker's answer; raise WorkerError if it is an error or missing."""
     line = pipe(worker.stdout).readline()
     if not line:
         raise WorkerError(f"client {number} ended with {worker.wait()} and without an answer")
@@ -110,9 +110,9 @@ def answer(number: int, worker: Worker) -> dict[str, Any]:
 
 
 def main() -> None:
-    """A worker."""
+    """Run a worker."""
     die_with_parent()
-    # An exception, so that subprocess.run ends what it started.
+    # The exception makes subprocess.run kill the program that it started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     end_by_force_after(3.0)
     from steelyard.jobscripts.hep import client_tasks, input_files, reader
@@ -131,7 +131,7 @@ def main() -> None:
 
 
 def say(line: str) -> None:
-    """A line for who waits for it."""
+    """Print a line at once: another process waits for it."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
