@@ -1,12 +1,16 @@
 """One folder per benchmark: its description, its job template, the parser of its output.
 
-benchmark.toml describes parameters, requirements and results; job.sh runs the benchmark with the shell
-library in lib/; parse.py reads `out.CLIENT`. `registry` reads the descriptions (`description`, `parameters`,
-`requirements`, `transfers`) and runs the parsers. `runscript` renders the script of one run, in which
-`placeholders` are filled. `output` and `output_noise` prepare a program's output for a parser; `mounts`,
-`cvmfs`, `client_usage`, `mpiprofile` and `pairs` read what the library recorded beside it. `user_figures`
-are figures that a study describes itself; `userfiles` opens files that belong to users.
+benchmark.toml describes parameters, requirements and results. job.sh runs the benchmark with the
+shell library in lib/. parse.py reads its output, `out.CLIENT`.
 
-A parser trusts no exit code: it checks that the output is complete, is of the requested problem, and agrees
-with itself, or raises an OutputError with one sentence. No module here knows a scheduler or a database.
+`registry` reads the descriptions (`description`, `parameters`, `requirements`, `transfers`) and
+runs the parsers. `runscript` renders the script of one run, and `placeholders` are replaced in it.
+`output` and `output_noise` prepare a program's output for a parser. `mounts`, `cvmfs`,
+`client_usage`, `mpiprofile` and `pairs` read what the library recorded next to the output.
+`user_figures` are figures that a study describes itself. `userfiles` opens files that belong to
+users.
+
+A parser trusts no exit code. It checks that the output is complete, that it is of the requested
+problem, and that it agrees with itself; else it raises an OutputError with one sentence. No module
+here depends on a scheduler or a database.
 """

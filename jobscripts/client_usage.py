@@ -1,4 +1,4 @@
-"""What a benchmark's program used, as steelyard-time has measured it (lib/usage.sh)."""
+"""Reads the resource usage of a benchmark's program, measured by steelyard-time (lib/usage.sh)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from steelyard.jobscripts.userfiles import read_regular
 
 LINE = re.compile(r"([a-z_]{1,64})=([0-9]{1,18}(?:\.[0-9]{1,6})?)")
 MOST_BYTES = 4096
-# `times` of bash: of the shell and of its children, in programs and in the kernel.
+# Output of bash's `times`: user and system time of the shell, then of its children.
 TIMES = re.compile(r"(?:(\d{1,9})m(\d{1,2}\.\d{1,6})s)", re.ASCII)
 
 
 def read(folder: Path, client: int, number: int) -> dict[str, float]:
-    """KEY=VALUE of the client's program of that number, counted from 1; empty: not measured."""
+    """Return KEY=VALUE of the client's `number`-th program (from 1); {}: not measured."""
     try:
         text = read_regular(folder / f"usage.{client}.{number}", MOST_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError):
@@ -24,8 +24,10 @@ def read(folder: Path, client: int, number: int) -> dict[str, float]:
 
 
 def shell_cpu_s(folder: Path, name: str) -> tuple[float, bool] | None:
-    """CPU time of a shell and of what it has waited for, and whether the run's first shell has waited
-    for this one; None: not noted."""
+    """Return the CPU time in s of a shell and the children it waited for; None: not recorded.
+
+    The flag states whether the run's first shell waited for this shell.
+    """
     try:
         text = read_regular(folder / f"shell.{name}", MOST_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError):

@@ -1,9 +1,10 @@
-"""What a CVMFS client did in a run: cvmfs.CLIENT.before and .after (.N of iteration N), by lib/cvmfs.sh.
+"""Reads a CVMFS client's counters around a run, which lib/cvmfs.sh wrote.
 
-The client tells of itself by extended attributes of a repository's folder (CernVM-FS documentation,
-"Extended Attributes"; cvmfs/magic_xattr.cc): `rx` KiB transferred, `ndownload` downloads, `nopen`
-opened files, `nioerr` failed reads, `hitrate` 100 (1 - downloads / requests to the cache) since it
-was mounted, with three decimals or `n/a`. Requests themselves are not told: they follow from it.
+The files are cvmfs.CLIENT.before and .after, with .N for iteration N. The client reports in
+extended attributes of a repository's folder (CernVM-FS documentation, "Extended Attributes";
+cvmfs/magic_xattr.cc): `rx` KiB transferred, `ndownload` downloads, `nopen` opened files, `nioerr`
+failed reads, and `hitrate` 100 (1 - downloads / requests to the cache) since the mount, with three
+decimals or `n/a`. The number of requests is computed from the hit rate.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ COUNTED = {
     "cvmfs_io_errors": ("nioerr", "1"),
 }
 KIB = 1024
-ROUNDED = 0.0005 / 100  # of the rate: half of its last decimal
-MOST_UNSURE = 0.05  # of the rate of a run, else it is not told
+ROUNDED = 0.0005 / 100  # half of the last decimal of the rate
+MOST_UNSURE = 0.05  # largest error of a run's rate; a less certain rate is omitted
 Counts = dict[str, dict[str, str]]  # by repository and attribute
 
 
 def results(folder: Path, client: int, iteration: int = 1) -> list[Result]:
-    """Differences over an iteration; nothing where no repository was named."""
+    """Return the growth of the counters in an iteration; [] if no repository was named."""
     suffix = f".{iteration}" if iteration > 1 else ""
     before, after = (
         _read(folder, f"cvmfs.{client}.{when}{suffix}") for when in ("before", "after")
@@ -47,7 +48,7 @@ def results(folder: Path, client: int, iteration: int = 1) -> list[Result]:
 
 
 def _read(folder: Path, part: str) -> Counts:
-    """Lines of `REPOSITORY KEY VALUE`, a repository's name without blanks."""
+    """Return the counters of a file of lines `REPOSITORY KEY VALUE`; {} if it cannot be read."""
     try:
         text = read_regular(folder / part, NOTE_BYTES).decode("utf-8", "replace")
     except OSError:
@@ -72,7 +73,7 @@ def _grown(part: str, before: dict[str, str], after: dict[str, str], key: str) -
 
 
 def _requests(counts: dict[str, str]) -> tuple[float, float] | None:
-    """To the cache since the mount, and by how much that may be wrong; None: it is not told."""
+    """Return the requests to the cache since the mount, and their uncertainty; None: unknown."""
     downloads, told = int(counts["ndownload"]), counts.get("hitrate", "")
     if told == "n/a":
         return 0.0, 0.0
@@ -83,7 +84,7 @@ def _requests(counts: dict[str, str]) -> tuple[float, float] | None:
 
 
 def _hit_rate(before: Counts, after: Counts) -> float | None:
-    """Of all repositories together; None where rounding leaves it open."""
+    """Return the hit rate of all repositories together; None if rounding makes it too uncertain."""
     downloads = sum(int(after[one]["ndownload"]) - int(before[one]["ndownload"]) for one in after)
     asked = unsure = 0.0
     for sign, counts in ((1, after), (-1, before)):

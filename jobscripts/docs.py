@@ -1,4 +1,4 @@
-"""The site's page of all benchmarks' parameters and results, and what writes marked parts of pages."""
+"""Renders the site's page of all benchmarks, and writes marked parts of pages."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ ITERATIONS = {
 
 
 def tables() -> str:
-    """One section per benchmark: what it is, parameters, results, programs."""
+    """Return one section per benchmark: description, parameters, results, programs."""
     return "\n".join(section(registry.load(name)) for name in registry.names())
 
 
 def section(benchmark: registry.Benchmark) -> str:
-    """A benchmark in Markdown."""
+    """Return a benchmark's section in Markdown."""
     lines = [f"## {benchmark.name}", "", *sentences(benchmark), ""]
     lines += [
         "| parameter | type | default | allowed | meaning |",
@@ -43,7 +43,7 @@ def section(benchmark: registry.Benchmark) -> str:
 
 
 def sentences(benchmark: registry.Benchmark) -> Iterator[str]:
-    """What it measures, and what a study and a report have to know of it."""
+    """Yield sentences: what the benchmark measures, and its traits for studies and reports."""
     yield f"{benchmark.summary}.".replace("..", ".")
     if benchmark.span == "job":
         yield "It has the whole job: the factor `clients` is not for it."
@@ -60,7 +60,7 @@ def sentences(benchmark: registry.Benchmark) -> Iterator[str]:
 
 
 def default_of(item: Parameter) -> str:
-    """A default as a study would write it."""
+    """Return a parameter's default as a study would write it."""
     if item.required:
         return "must be given"
     if item.type == "size":
@@ -69,7 +69,7 @@ def default_of(item: Parameter) -> str:
 
 
 def size_text(size: int) -> str:
-    """268435456 as 256MiB."""
+    """Return a size in bytes in its largest exact unit: 268435456 as `256MiB`."""
     for unit, step in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if size and size % step == 0:
             return f"{size // step}{unit}"
@@ -77,7 +77,7 @@ def size_text(size: int) -> str:
 
 
 def allowed_of(item: Parameter) -> str:
-    """Choices or the least value."""
+    """Return the allowed values: choices, or the least value."""
     found = "" if item.minimum is None else f"≥ {item.minimum:g}"
     if item.choices:
         found = ", ".join(f"`{choice}`" for choice in item.choices)
@@ -85,12 +85,12 @@ def allowed_of(item: Parameter) -> str:
 
 
 def cells(row: list[str]) -> str:
-    """A line of a table; `|` would end a cell."""
+    """Return a row of a table; `|` is escaped, as it would end a cell."""
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
 def between(page: str, begin: str, end: str, text: str) -> str:
-    """The page with this text between two marks; ValueError without them."""
+    """Replace the text between two marks of a page; raise ValueError if one is missing."""
     head, found_begin, rest = page.partition(begin)
     _, found_end, tail = rest.partition(end)
     if not found_begin or not found_end:
@@ -99,5 +99,5 @@ def between(page: str, begin: str, end: str, text: str) -> str:
 
 
 def rewrite(path: Path, renew: Callable[[str], str]) -> None:
-    """A page, in its place."""
+    """Rewrite a file with `renew` applied to its text."""
     path.write_text(renew(path.read_text(encoding="utf-8")), encoding="utf-8")

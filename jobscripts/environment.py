@@ -1,4 +1,4 @@
-"""Variables that a study gives to a command: a table NAME = "value", kept as canonical JSON text."""
+"""Variables that a study sets for a command: a table NAME = "value", stored as canonical JSON."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import shlex
 from collections.abc import Mapping
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# The variables of the run's own shell functions.
+# Prefixes of the variables of the run's shell functions.
 OURS = ("SY_", "STEELYARD_")
 
 
 class EnvironmentTableError(ValueError):
-    """A table of variables that cannot be used: what is wrong, in one sentence."""
+    """A table of variables is invalid; the message is one sentence."""
 
 
 def canonical(value: object) -> str:
-    """The JSON text of a table of variables, or of such a text."""
+    """Return the canonical JSON of a table of variables, or of its JSON text."""
     if isinstance(value, str):
         try:
             value = json.loads(value) if value else {}
@@ -29,7 +29,7 @@ def canonical(value: object) -> str:
 
 
 def checked(name: object, value: object) -> str:
-    """The value as a text; numbers and flags in the shell's words."""
+    """Return the value of a variable as text; flags are `true` and `false`."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise EnvironmentTableError(f"{name!r}: a variable's name is letters, digits and '_'")
     if name.startswith(OURS):
@@ -43,6 +43,6 @@ def checked(name: object, value: object) -> str:
 
 
 def words(text: str) -> str:
-    """`OMP_NUM_THREADS=4 X='a b'`, as a shell reads it."""
+    """Return the variables as a shell reads them: `OMP_NUM_THREADS=4 X='a b'`."""
     table = json.loads(text) if text else {}
     return " ".join(f"{name}={shlex.quote(value)}" for name, value in table.items())

@@ -1,4 +1,4 @@
-"""What can go wrong with a benchmark, each with a sentence for the person at the keyboard."""
+"""Errors of benchmarks, each with a message for the user."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` or nothing."""
+    """Return `; did you mean 'x'?`, or an empty text."""
     near = difflib.get_close_matches(word, list(known), n=1)
     return f"; did you mean '{near[0]}'?" if near else ""
 
@@ -17,7 +17,7 @@ class BenchmarkError(Exception):
 
 
 class UnknownBenchmarkError(BenchmarkError):
-    """No benchmark of that name; `known` are those there are."""
+    """No benchmark has that name; `known` are the available ones."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         listed = f"{', '.join(known)}{did_you_mean(name, known)}"
@@ -27,7 +27,7 @@ class UnknownBenchmarkError(BenchmarkError):
 
 
 class ParameterError(BenchmarkError):
-    """A parameter that a benchmark does not take, or a value that it does not allow."""
+    """A benchmark does not have the parameter, or does not allow its value."""
 
     def __init__(self, message: str, parameter: str) -> None:
         super().__init__(message)
@@ -35,11 +35,11 @@ class ParameterError(BenchmarkError):
 
 
 class DescriptionError(BenchmarkError):
-    """A benchmark's own folder breaks the contract: which file, which key."""
+    """A benchmark's folder is invalid; the message names the file and the key."""
 
 
 class OutputError(BenchmarkError):
-    """Output that is not understood; `part` is the file and line, or the field, at fault."""
+    """Output has an unexpected form; `part` is the faulty file and line, or field."""
 
     def __init__(self, part: str, message: str) -> None:
         super().__init__(f"{part}: {message}")
@@ -48,4 +48,4 @@ class OutputError(BenchmarkError):
 
 
 class FailedError(BenchmarkError):
-    """The benchmark itself says that it failed."""
+    """The benchmark itself reports that it failed."""

@@ -9,7 +9,7 @@ FOLDER = Path(__file__).resolve().parent / "studies"
 
 
 class Example(NamedTuple):
-    """A study file and its first line, a comment that says what is asked."""
+    """A study file and its first line, a comment with the study's question."""
 
     name: str
     summary: str
@@ -17,11 +17,11 @@ class Example(NamedTuple):
 
 
 def examples() -> list[Example]:
-    """All of them, by name."""
+    """Return all examples, sorted by name."""
     return [Example(path.stem, summary(path), path) for path in sorted(FOLDER.glob("*.toml"))]
 
 
 def summary(path: Path) -> str:
-    """The comment on the first line, without its sign."""
+    """Return the comment on the first line, without its `#`."""
     first = path.read_text(encoding="utf-8").partition("\n")[0]
     return first.removeprefix("#").strip()

@@ -1,18 +1,18 @@
-"""What the client side of a network file system counted in a run: mount.CLIENT.before and .after.
+"""Reads the client counters of a network file system from mount.CLIENT.before and .after.
 
-NFS: the mount's part of /proc/self/mountstats, statvers 1.1. `bytes:` (nfs_show_stats(),
-fs/nfs/super.c; order as enum nfs_stat_bytecounters, include/linux/nfs_iostat.h): read and written by
-read(2) and write(2), the same by O_DIRECT, then what the server sent and was sent. A line of the
-per-op statistics (struct rpc_iostats, include/linux/sunrpc/metrics.h): operations, transmissions,
-major time-outs, bytes sent, bytes received, and in ms, summed up, queue, round-trip and execution
-time.
+NFS: the mount's section of /proc/self/mountstats, statvers 1.1. `bytes:` (nfs_show_stats(),
+fs/nfs/super.c; order as in enum nfs_stat_bytecounters, include/linux/nfs_iostat.h) is read and
+written by read(2) and write(2), the same with O_DIRECT, then received from and sent to the server.
+A line of the per-op statistics (struct rpc_iostats, include/linux/sunrpc/metrics.h) is operations,
+transmissions, major time-outs, bytes sent, bytes received, and sums in ms of queue, round-trip and
+execution time.
 
-Lustre: llite's stats, `read_bytes N samples [bytes] MIN MAX SUM`, since 2.14 with a sum of squares:
-what read and write calls asked for, cache included (they are no RPCs); and read_ahead_stats, `hits N
-samples [pages]` (lustre/llite/lproc_llite.c). What never happened has no line.
+Lustre: llite's stats, `read_bytes N samples [bytes] MIN MAX SUM`, since 2.14 with a sum of squares.
+These are the bytes of read and write calls, including cached ones (they are not RPCs). Also
+read_ahead_stats, `hits N samples [pages]` (lustre/llite/lproc_llite.c). A counter of 0 has no line.
 
 GlusterFS: `total_bytes_read = N` of each connection to a brick (client_priv_dump(),
-xlators/protocol/client/src/client.c): the client's messages with all that is in them.
+xlators/protocol/client/src/client.c): the client's messages including their headers.
 
 OrangeFS: /sys/fs/orangefs/stats (fs/orangefs/orangefs-sysfs.c): read and write calls of the node.
 """
@@ -26,7 +26,7 @@ from pathlib import Path
 from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.registry import Result
 
-# Places in the line `bytes:`.
+# Indices in the line `bytes:`.
 NFS_BYTES = {
     "nfs_read_bytes": 0,
     "nfs_written_bytes": 1,
@@ -43,14 +43,14 @@ LUSTRE_BYTES = re.compile(
 )
 LUSTRE_PAGES = re.compile(r"^(hits|misses) +(\d+) samples \[pages\]", re.MULTILINE | re.ASCII)
 BRICK = re.compile(r"^\[xlator\.protocol\.client\.(.+)\.priv\]$", re.MULTILINE)
-# metric: as the client names it; its "read" is from the network.
+# By metric: the client's name of a counter; its "read" is from the network.
 GLUSTERFS = {
     "glusterfs_received_bytes": "total_bytes_read",
     "glusterfs_sent_bytes": "total_bytes_written",
     "glusterfs_requests": "msgs_sent",
 }
 ORANGEFS = re.compile(r"^orangefs (read|write)s (\d+)$", re.MULTILINE | re.ASCII)
-# How the text of each kind begins.
+# By the first characters of the text: the kind of file system.
 KINDS = {
     "device ": "nfs",
     "snapshot_time": "lustre",
@@ -61,7 +61,7 @@ Counts = dict[str, int]
 
 
 def results(folder: Path, client: int) -> list[Result]:
-    """The counters' growth over the run; nothing where nothing was counted."""
+    """Return the counters' growth over the run; [] if no counters were recorded."""
     before, after = (_read(folder / f"mount.{client}.{when}") for when in ("before", "after"))
     if not before and not after:
         return []
@@ -97,13 +97,13 @@ def _kind(part: str, text: str) -> str:
 def _grown(part: str, before: Counts, after: Counts) -> Counts:
     grown = {name: value - before[name] for name, value in after.items()}
     for name, value in grown.items():
-        if value < 0 and name != "retransmissions":  # may shrink: a reply can come in between
+        if value < 0 and name != "retransmissions":  # may shrink: a reply can arrive in between
             raise OutputError(part, f"{name} has shrunk: the file system was mounted anew")
     return grown
 
 
 def _told(grown: Counts, names: dict[str, str]) -> list[Result]:
-    """Metrics that are one counter; those of bytes by their name."""
+    """Return metrics that are one counter each; the unit follows from the name."""
     return [
         Result(metric, float(grown[name]), "bytes" if metric.endswith("_bytes") else "1", 1)
         for metric, name in names.items()
@@ -151,14 +151,14 @@ def _nfs(grown: Counts) -> list[Result]:
     return found
 
 
-# --- the others ------------------------------------------------------------------------------
+# --- other file systems ----------------------------------------------------------------------
 
 
 def _lustre_counts(_part: str, text: str) -> Counts:
     counts = {"read_bytes": 0, "write_bytes": 0, "read_calls": 0, "write_calls": 0}
     for name, calls, size in LUSTRE_BYTES.findall(text):
         counts |= {f"{name}_calls": int(calls), f"{name}_bytes": int(size)}
-    if text.count("snapshot_time") > 1:  # read_ahead_stats follow
+    if text.count("snapshot_time") > 1:  # read_ahead_stats are included
         counts |= {"hits": 0, "misses": 0}
         counts |= {name: int(pages) for name, pages in LUSTRE_PAGES.findall(text)}
     return counts
@@ -177,7 +177,7 @@ def _lustre(grown: Counts) -> list[Result]:
 
 
 def _glusterfs_counts(part: str, text: str) -> Counts:
-    """Of each brick for itself: one that came anew would hide behind the others in a sum."""
+    """Return the counts of each brick: a sum could hide a brick that was reconnected."""
     _, *bricks = BRICK.split(text)
     counts: Counts = {}
     for brick, lines in zip(bricks[::2], bricks[1::2], strict=True):

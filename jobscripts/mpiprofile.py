@@ -1,4 +1,4 @@
-"""The profile of an MPI program (docs/mpi-profile.md) as results of a run."""
+"""Reads the profile of an MPI program (docs/mpi-profile.md) as results of a run."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import read_regular
 
 MOST_BYTES = 1 << 30
-# In version 1 the threads' times were added up, which may be more than there was.
+# In version 1 the threads' times were summed, which may exceed the elapsed time.
 VERSIONS = (1, 2)
-# In the order of a profile: its part, and the results that tell it as a share and in seconds.
+# By field of a profile, in its order: the results for its share and its seconds.
 PARTS = {
     "computation_s": ("compute_share", "compute_s"),
     "communication_s": ("communication_share", "communication_s"),
@@ -23,9 +23,10 @@ PARTS = {
 
 
 def profile_results(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Shares of all ranks' time, a rank's mean seconds, messages and their bytes.
+    """Return shares of all ranks' time, mean seconds per rank, messages and their bytes.
 
-    Nothing where no profile was asked for. Messages are left out when the program used requests whose sizes are not kept.
+    The result is [] if no profile was requested. Messages are omitted if the program used requests
+    whose sizes are not recorded.
     """
     if not parameters["profile"]:
         return []
@@ -36,7 +37,7 @@ def profile_results(folder: Path, client: int, parameters: Mapping[str, object])
         raise OutputError(name, "a run of no time cannot be")
     found = []
     for key, (share_metric, seconds_metric) in PARTS.items():
-        # A counter of one processor may be some ticks ahead of another's.
+        # A processor's counter may be some ticks ahead of another's.
         share = max(0.0, _signed(name, total, key) / whole)
         if share > 1:
             raise OutputError(name, f"{key} is more than total_s")
@@ -49,7 +50,7 @@ def profile_results(folder: Path, client: int, parameters: Mapping[str, object])
 
 
 def _total(path: Path, name: str) -> tuple[dict[str, object], int]:
-    """The sums over all ranks, and how many ranks these are."""
+    """Return the sums over all ranks, and the number of ranks."""
     try:
         document = json.loads(read_regular(path, MOST_BYTES))
     except FileNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Numbers that a benchmark can take of a whole-number parameter: squares, powers of two."""
+"""Rules for integer parameters of benchmarks: squares, powers of two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from steelyard.jobscripts.requirements import Conditions, conditions_hold, read_conditions
 from steelyard.jobscripts.toml_table import Description
 
-# What is allowed, in words: what the number must be, and the first of them.
+# By kind: the allowed numbers, in words, and the first of them.
 KINDS = {
     "square": "a square (1, 4, 9, 16, 25 …)",
     "power of two": "a power of two (1, 2, 4, 8, 16 …)",
@@ -18,13 +18,13 @@ KINDS = {
 
 @dataclass(frozen=True)
 class NumberRule:
-    """One kind of number, needed where other parameters have one of the values of `when`."""
+    """An allowed kind of number; it applies if other parameters have values of `when`."""
 
     kind: str
     when: Conditions
 
     def refusal(self, number: int, values: Mapping[str, object]) -> str | None:
-        """Why this number is not taken with these parameters."""
+        """Return why this number is not allowed with these parameters, or None."""
         if not conditions_hold(self.when, values) or is_of_kind(self.kind, number):
             return None
         with_words = ", ".join(f"{name} = {values[name]}" for name in self.when if values[name])
@@ -32,14 +32,14 @@ class NumberRule:
 
 
 def is_of_kind(kind: str, number: int) -> bool:
-    """Of numbers from 1 on."""
+    """Whether a number (≥ 1) is of a kind."""
     if kind == "square":
         return math.isqrt(number) ** 2 == number
     return number & (number - 1) == 0
 
 
 def read_number_rules(part: Description, parameters: Sequence[str]) -> tuple[NumberRule, ...]:
-    """`numbers` of a parameter, a list of {kind, when}."""
+    """Read `numbers` of a parameter, a list of {kind, when}."""
     rules = []
     for item in part.tables("numbers"):
         item.only(("kind", "when"))

@@ -1,7 +1,7 @@
-"""Reading a client's output, with the failures that all benchmarks share.
+"""Reads a client's output, and reports the failures that all benchmarks share.
 
-Every parser reads through read_output(), which takes known noise out (output_noise.py). What it took out, and
-lines that are not known, become notes of the run: collect_notes() receives them.
+Every parser uses read_output(), which removes known noise (output_noise.py). Removed and unknown
+lines become notes of the run, which collect_notes() receives.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output_noise import Note
 from steelyard.jobscripts.userfiles import read_regular, read_tail
 
-MOST_BYTES = 64 << 20  # far more than any benchmark prints; a runaway must not fill the memory
+MOST_BYTES = 64 << 20  # far more than any benchmark prints; faulty programs must not fill memory
 
 MISSING_END = "the end is missing"
 DECODER = json.JSONDecoder()
@@ -30,7 +30,7 @@ _NOTES: ContextVar[list[Note] | None] = ContextVar("notes", default=None)
 
 @contextmanager
 def collect_notes(notes: list[Note]) -> Iterator[None]:
-    """Appends the notes of every output that is read in this block."""
+    """Collect in `notes` the notes of every output that is read in the `with` statement."""
     token = _NOTES.set(notes)
     try:
         yield
@@ -39,17 +39,17 @@ def collect_notes(notes: list[Note]) -> Iterator[None]:
 
 
 def add_notes(notes: Iterable[Note]) -> None:
-    """Hand notes to whoever collects them."""
+    """Add notes to those that collect_notes() collects."""
     collected = _NOTES.get()
     if collected is not None:
         collected += notes
 
 
 def read_output(folder: Path, client: int, program: str) -> str:
-    """The text of out.CLIENT without known noise.
+    """Return the text of out.CLIENT without known noise.
 
-    OutputError when it is absent or too large; FailedError when it is empty and the program said
-    something in err.CLIENT.
+    Raises OutputError if it is missing, empty or too large, and FailedError if it is empty and
+    err.CLIENT has a message.
     """
     text, notes = output_noise.remove(f"out.{client}", read_text(folder, client, program))
     add_notes(notes)
@@ -61,7 +61,7 @@ def read_output(folder: Path, client: int, program: str) -> str:
 
 
 def read_text(folder: Path, client: int, program: str) -> str:
-    """As read_output(), with the lines as they are: for patterns of the user's own."""
+    """Return the text as read_output(), but with all lines: for the user's own patterns."""
     name = f"out.{client}"
     try:
         data = read_regular(folder / name, MOST_BYTES)
@@ -80,16 +80,17 @@ def read_text(folder: Path, client: int, program: str) -> str:
 def read_complete(
     folder: Path, client: int, program: str, end: re.Pattern[str], expected: str = MISSING_END
 ) -> str:
-    """read_output() up to its end."""
+    """Return read_output() up to its end."""
     return cut_at_end(folder, client, read_output(folder, client, program), end, expected)
 
 
 def cut_at_end(
     folder: Path, client: int, text: str, end: re.Pattern[str], expected: str = MISSING_END
 ) -> str:
-    """The text up to its last `end`; lines behind it are noted.
+    """Return the text up to its last match of `end`; later lines are noted.
 
-    OutputError without an end: what is `expected`, the last line, and the program's last words.
+    Raises OutputError if there is no match; it contains `expected`, the last line, and the
+    program's last message.
     """
     found = None
     for found in end.finditer(text):  # noqa: B007 - the last one
@@ -109,7 +110,7 @@ def cut_at_end(
 
 
 def _refuse_second(name: str, text: str, end: int) -> None:
-    """OutputError where lines of the output come again behind its end: a second one begins there."""
+    """Raise OutputError if lines are repeated after the end, where a second output begins."""
     before = set(text[:end].splitlines())
     for line in text[end:].splitlines():
         if line in before and re.search("[A-Za-z]", line):
@@ -117,7 +118,7 @@ def _refuse_second(name: str, text: str, end: int) -> None:
 
 
 def note_unknown(text: str, start: int, end: int) -> None:
-    """Note the lines between two places, which are none of the benchmark's own."""
+    """Note the lines between two offsets, which are not of the benchmark."""
     first = output_noise.line_at(text, start)
     lines = enumerate(text[start:end].split("\n"), first)
     unknown = [output_noise.note("unknown", number, line) for number, line in lines if line.strip()]
@@ -127,9 +128,10 @@ def note_unknown(text: str, start: int, end: int) -> None:
 def read_document(
     name: str, text: str, decoder: json.JSONDecoder = DECODER
 ) -> tuple[dict[str, Any], list[str]]:
-    """The one JSON object in a text, which begins in a line of its own; the lines before it.
+    """Return the only JSON object of a text, which begins on its own line, and the lines before it.
 
-    Other lines before and behind it are noted.
+    Other lines before and after it are noted. Raises OutputError if there is not exactly one
+    object.
     """
     begin = re.search(r"^\{", text, re.MULTILINE)
     if begin is None:
@@ -154,7 +156,7 @@ def read_document(
 
 
 def last_words(folder: Path, client: int) -> str:
-    """The last line of err.CLIENT with something in it, or nothing."""
+    """Return the last nonempty line of err.CLIENT, or an empty text."""
     try:
         text = read_tail(folder / f"err.{client}", 4096).decode("utf-8", "replace")
     except OSError:
@@ -164,9 +166,9 @@ def last_words(folder: Path, client: int) -> str:
 
 
 def number(part: str, name: str, word: str) -> float:
-    """A finite number; thousands may not be grouped."""
+    """Return a finite number without grouped thousands; raise OutputError otherwise."""
     try:
-        value = float(word.replace("_", "?"))  # Python would read 1_000
+        value = float(word.replace("_", "?"))  # Python accepts 1_000
     except ValueError as error:
         raise OutputError(part, f"{name}: '{word[:60]}' is no number") from error
     if not math.isfinite(value):

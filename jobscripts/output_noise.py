@@ -1,9 +1,9 @@
-"""Known noise in a benchmark's output, taken out before a parser reads it.
+"""Removes known noise from a benchmark's output before a parser reads it.
 
-MPI libraries, launchers and terminals add to what a program prints: whole lines (UCX, Open MPI, NCCL,
-libfabric, srun), a rank's tag before every line, color sequences, bytes that are no UTF-8. None of it
-changes a figure, so it is taken out, and each removal is a Note. A line that is not known stays: the
-parser refuses it or, outside of the benchmark's own output, notes it.
+MPI libraries, launchers and terminals add to a program's output: lines (UCX, Open MPI, NCCL,
+libfabric, srun), a rank's tag before every line, color sequences, bytes that are not UTF-8. None of
+it changes a figure, so it is removed, and each removal is a Note. An unknown line remains: the
+parser rejects it or, outside the benchmark's own output, notes it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from steelyard.jobscripts.errors import OutputError
 
 
 class Note(NamedTuple):
-    """What was taken out of an output, or is not known: `kind` is one of KINDS; `line` counts from 1."""
+    """Removed or unknown text of an output; `kind` is one of KINDS, `line` counts from 1."""
 
     kind: str
     line: int
@@ -38,8 +38,8 @@ NOISE = re.compile(
     re.MULTILINE,
 )
 BROKEN = re.compile(r"^.*\ufffd.*$", re.MULTILINE)
-COLOR = re.compile(r"\x1b\[[0-9;]*m(?:\x1b\[K)?")  # grep ends a color with "erase the line's rest"
-# How a launcher names the rank that printed a line, and what makes it do so.
+COLOR = re.compile(r"\x1b\[[0-9;]*m(?:\x1b\[K)?")  # grep appends "erase to the end of line"
+# A launcher's tags for the rank that printed a line, and the options that enable them.
 MPI_TAG = re.compile(r"^\[[^\[\]\s]*\d\](?:\[[^\[\]\s]+:\d+\])?<stdout>:?", re.MULTILINE)
 MPI_TAG_ANYWHERE = re.compile(r"\[[^\[\]\s]*\d\](?:\[[^\[\]\s]+:\d+\])?<stdout>")
 MPI_TAG_ORIGIN = "mpirun --tag-output, --output tag or OMPI_MCA_orte_tag_output"
@@ -47,12 +47,12 @@ RANK_TAGS = (
     (re.compile(r"^ *\d+: ?", re.MULTILINE), "srun --label or SLURM_LABELIO"),
     (re.compile(r"^\[\d+\] ?", re.MULTILINE), "mpiexec -prepend-rank"),
 )
-MOST_NOTES = 20  # of an output and a kind
+MOST_NOTES = 20  # per output and kind
 MOST_CHARACTERS = 300
 
 
 def decode(data: bytes) -> tuple[str, list[Note]]:
-    """The text, without colors. U+FFFD in place of what is no UTF-8: no number has it."""
+    """Return the text without colors; U+FFFD replaces bytes that are not UTF-8."""
     text = data.decode("utf-8", "replace")
     notes = _notes_of("bytes", BROKEN, text)
     if "\x1b" in text:
@@ -62,10 +62,10 @@ def decode(data: bytes) -> tuple[str, list[Note]]:
 
 
 def remove(part: str, text: str) -> tuple[str, list[Note]]:
-    """The text without known lines and without ranks' tags. `part` names it in an OutputError."""
+    """Return the text without known lines and ranks' tags; errors name it `part`."""
     text, notes = _without_lines(text)
     text, tags = _without_tags(part, text)
-    if tags:  # a tagged line may be one of the known
+    if tags:  # a tagged line may be a known one
         text, more = _without_lines(text)
         notes += [*tags, *more]
     return text, notes
@@ -77,7 +77,7 @@ def _without_lines(text: str) -> tuple[str, list[Note]]:
 
 
 def _notes_of(kind: str, pattern: re.Pattern[str], text: str) -> list[Note]:
-    """A note of each of the first matches; the last one has the number of the others."""
+    """Return notes of the first matches; the last note has the number of further ones."""
     notes: list[Note] = []
     count, line, place = 0, 1, 0
     for count, match in enumerate(pattern.finditer(text), 1):
@@ -91,13 +91,13 @@ def _notes_of(kind: str, pattern: re.Pattern[str], text: str) -> list[Note]:
 
 
 def note(kind: str, line: int, text: str) -> Note:
-    """A note of one line that can be printed, cut where it is long."""
+    """Return a note of one line, printable and truncated."""
     shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text.strip())
     return Note(kind, line, shown[:MOST_CHARACTERS])
 
 
 def origin_of_tags(text: str) -> str:
-    """What put a rank's tag before lines of this text, with the first such line; or nothing."""
+    """Return the origin of ranks' tags in this text, with the first tagged line; or ""."""
     for pattern, origin in ((MPI_TAG, MPI_TAG_ORIGIN), *RANK_TAGS):
         found = pattern.search(text)
         if found and _tagged(pattern, text) > 1:
@@ -107,15 +107,19 @@ def origin_of_tags(text: str) -> str:
 
 
 def line_at(text: str, place: int) -> int:
-    """The number of the line that has this place."""
+    """Return the number of the line at this offset, from 1."""
     return text.count("\n", 0, place) + 1
 
 
 def _without_tags(part: str, text: str) -> tuple[str, list[Note]]:
-    """A tag of Open MPI is nothing else; a number and a colon are a tag only before every line."""
+    """Remove ranks' tags.
+
+    Open MPI's tags are unmistakable; a number with a colon is a tag only if it is before every
+    line.
+    """
     if MPI_TAG.search(text):
         note = _tag_note(MPI_TAG, MPI_TAG_ORIGIN, text)
-        # Newer releases put a blank behind the tag, before an empty line, too.
+        # Newer releases append a blank to the tag, also on an empty line.
         blank = all(text[m.end() : m.end() + 1] == " " for m in MPI_TAG.finditer(text))
         text = re.sub(MPI_TAG.pattern + (" " if blank else ""), "", text, flags=re.MULTILINE)
         if cut := MPI_TAG_ANYWHERE.search(text):
@@ -136,6 +140,6 @@ def _tagged(pattern: re.Pattern[str], text: str) -> int:
 
 def _tag_note(pattern: re.Pattern[str], origin: str, text: str) -> Note:
     found = pattern.search(text)
-    assert found is not None  # the caller has found one
+    assert found is not None  # the caller has found a tag
     words = f"'{found[0]}' and alike before {_tagged(pattern, text)} lines: {origin}"
     return note("tag", line_at(text, found.start()), words)

@@ -1,4 +1,4 @@
-"""The document that lib/pairs.sh prints: a client's report for every pair of nodes."""
+"""Reads the document that lib/pairs.sh prints: a client's report for every pair of nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import add_notes, read_document, read_output
 
 BEGIN = re.compile(r'\A\{"pairs": ?\[')
-BETWEEN = re.compile(r"\}, ?\Z")  # the end of a pair, before the next one's head
+BETWEEN = re.compile(r"\}, ?\Z")  # the end of a pair, before the head of the next one
 END = re.compile(r"\}\]\}\s*\Z")
 STRING = r'"(?:[^"\\]|\\.)*"'
 HEAD = re.compile(
@@ -25,17 +25,17 @@ HEAD = re.compile(
 
 @dataclass(frozen=True)
 class Pair:
-    """One client and the server; `report` is what the client's program printed."""
+    """A client and its server; `report` is the output of the client's program."""
 
     where: str
     report: object
 
 
 def read_pairs(folder: Path, client: int, program: str) -> list[Pair]:
-    """The pairs in out.CLIENT, at least one; FailedError when a client's program failed.
+    """Return the pairs in out.CLIENT, at least one; raise FailedError if a program failed.
 
-    What a client printed is in the document as it is, or as a JSON string. So a pair is found by its
-    head, and a warning of one client concerns no other.
+    A program's output is in the document as JSON or as a JSON string. So a pair is found by its
+    head, and a warning of one client does not affect the others.
     """
     name = f"out.{client}"
     text = read_output(folder, client, program)
@@ -57,7 +57,7 @@ def read_pairs(folder: Path, client: int, program: str) -> list[Pair]:
 
 
 def _pair(head: re.Match[str], text: str, program: str) -> Pair:
-    """What a client reported; FailedError in the words of the client that failed."""
+    """Return a client's report; raise FailedError with the message of a client that failed."""
     client, server, errors = (json.loads(head[key]) for key in ("client", "server", "errors"))
     where = f"{program} {client} > {server}"
     if text.startswith('"'):
@@ -71,14 +71,14 @@ def _pair(head: re.Match[str], text: str, program: str) -> Pair:
     else:
         pair = Pair(where, text)
     code = int(head["code"])
-    # iperf3 tells its reason in the report itself.
+    # iperf3 states the reason in its report.
     if code != 0 and not (isinstance(pair.report, dict) and pair.report.get("error")):
         raise FailedError(f"{where}: exit code {code}: {_words(pair, errors)}")
     return pair
 
 
 def _decode_string(where: str, text: str) -> str:
-    """What a client printed that has no JSON, without known noise."""
+    """Return a client's output that is not JSON, without known noise."""
     try:
         printed = json.loads(text)
     except ValueError as error:
@@ -89,7 +89,7 @@ def _decode_string(where: str, text: str) -> str:
 
 
 def _words(pair: Pair, errors: object) -> str:
-    """The client's last words, or what stands in their place."""
+    """Return the client's last message, or a replacement for it."""
     words = str(errors).strip().splitlines()
     if isinstance(pair.report, dict):
         words = words or ["no reason given, though its report is whole"]
@@ -97,7 +97,7 @@ def _words(pair: Pair, errors: object) -> str:
 
 
 def number(where: str, part: object, key: str) -> float:
-    """A finite number that is not negative, from a JSON object; OutputError without it."""
+    """Return a finite number ≥ 0 of a JSON object; raise OutputError if there is none."""
     value = part.get(key) if isinstance(part, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OutputError(where, f"no number '{key}'")

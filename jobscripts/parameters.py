@@ -1,4 +1,4 @@
-"""Parameters of benchmarks: their types, and the check of what a study gives."""
+"""Parameters of benchmarks: their types, and the check of the values in a study."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ ALLOWED = {
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter as benchmark.toml describes it; `size` values are bytes, `figures` and
-    `environment` JSON text. In a `command` and an `environment` factors' levels may stand.
+    """A parameter in benchmark.toml.
 
-    `pattern`: what a whole text must match; `form` says in words what is allowed. `required`: a
-    study gives it, and not the empty text. `level`: its values are there to be compared. `several`:
-    a text of several values with spaces between is one value, all of them in one run. `only_with`:
-    choices that need another parameter, by its name. `numbers`: which whole numbers are allowed with
-    which values of other parameters. `noted`: says what to note of a run, and changes
-    nothing of what is executed.
+    A `size` is in bytes; `figures` and `environment` are JSON text. A `command` and an
+    `environment` may contain names of factors (placeholders.py).
+
+    `pattern`: a regular expression for the complete text; `form` describes it in words. `required`:
+    a study must give it, and not as an empty text. `level`: its values are meant to be compared.
+    `several`: a text of several values, separated by blanks, is one value; one run uses all of
+    them. `only_with`: choices that need another parameter, by its name. `numbers`: the integers
+    that are allowed with certain values of other parameters. `noted`: describes what to note of a
+    run, and does not change what is executed.
     """
 
     type: str
@@ -59,15 +61,15 @@ class Parameter:
 
     @property
     def is_executed(self) -> bool:
-        """Whether it changes what is run: figures are read from the kept output afterwards."""
+        """Whether it affects the execution: figures are read from the stored output afterwards."""
         return not self.noted and self.type != "figures"
 
     def with_default(self, default: object) -> Parameter:
-        """The same with a default; ValueError when the default is not allowed itself."""
+        """Return the parameter with another default; raise ValueError if that is not allowed."""
         return dataclasses.replace(self, default=self.check(default))
 
     def check(self, value: object) -> Value:
-        """The value in its own type, sizes in bytes; ValueError says what is allowed."""
+        """Return the value in its type, sizes in bytes; raise ValueError if it is not allowed."""
         words = value.split() if self.several and isinstance(value, str) else []
         if len(words) > 1:
             return self._check_several(value, words)
@@ -96,7 +98,7 @@ class Parameter:
         return value >= self.minimum
 
     def allowed(self) -> str:
-        """What may be given, in words."""
+        """Describe the allowed values."""
         if self.form:
             return self.form
         least = "" if self.minimum is None else f", at least {self.minimum:g}"
@@ -107,9 +109,9 @@ class Parameter:
 
 
 def parse_size(text: str) -> int | None:
-    """Bytes of `256MiB` (powers of 1024), `1kB` (powers of 1000), `4096`; None for anything else.
+    """Return the bytes of `256MiB` (powers of 1024), `1kB` (powers of 1000), `4096`; else None.
 
-    A fraction must come out at whole bytes: `1.5kB` does, `0.1B` does not.
+    A fraction must be an integer number of bytes: `1.5kB` is one, `0.1B` is not.
     """
     match = SIZE.fullmatch(text.strip())
     if match is None:
@@ -137,7 +139,7 @@ def _float(value: object) -> float | None:
 
 
 def _string(value: object) -> str | None:
-    # A line break or NUL cannot travel through a job script's environment unharmed.
+    # A line break or NUL would be damaged in a job script's environment.
     return value if isinstance(value, str) and value.isprintable() else None
 
 
@@ -163,14 +165,14 @@ CONVERT = {
 
 
 def shell_text(value: Value) -> str:
-    """A value as job.sh sees it: numbers in digits, bools as true and false."""
+    """Return a value as job.sh reads it: numbers in digits, bools as true and false."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value) if isinstance(value, float) else str(value)
 
 
 def from_text(parameter: Parameter, text: str) -> Value:
-    """The value that a command line gives as text; ValueError says what is allowed."""
+    """Return the value of a command line's text; raise ValueError with the allowed values."""
     value: object = {"true": True, "false": False}.get(text, text)
     if parameter.type in ("int", "float"):
         try:
@@ -183,7 +185,7 @@ def from_text(parameter: Parameter, text: str) -> Value:
 def check_all(
     benchmark: str, known: Mapping[str, Parameter], given: Mapping[str, object]
 ) -> dict[str, Value]:
-    """Every known parameter with its value; the first fault is a ParameterError of one line."""
+    """Return every known parameter with its value; raise ParameterError for the first fault."""
     for name in given:
         if name not in known:
             listed = f"{', '.join(known)}{did_you_mean(name, known)}"
@@ -207,7 +209,7 @@ def check_all(
 def check_numbers(
     benchmark: str, known: Mapping[str, Parameter], values: Mapping[str, Value]
 ) -> None:
-    """ParameterError where a rule refuses a whole number."""
+    """Raise ParameterError if a rule excludes an integer."""
     for name, parameter in known.items():
         number = values[name]
         for rule in parameter.numbers if isinstance(number, int) else ():

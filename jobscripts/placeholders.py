@@ -1,9 +1,9 @@
-"""`{threads}` in what a study gives to a benchmark: the level of a factor stands there in each run.
+"""Replaces `{threads}` in a study's values by a factor's level in each run.
 
-In a command the level is quoted for the place where it stands, so that it stays one argument
-whatever is in it; in a variable's value it stands as it is. Braces around anything but the name of
-a factor are left alone: `${HOME}`, `{1..3}`, `awk '{print}'`. A command of the user's in which such a
-name is left outside of '…' is refused (unknown_names): it would be run as it stands.
+In a command the level is quoted as its position requires, so that it remains one argument. In a
+variable's value it is inserted unchanged. Braces around anything but a factor's name remain:
+`${HOME}`, `{1..3}`, `awk '{print}'`. A user's command with such a name outside '…' is rejected
+(unknown_names), since it would be run with the braces.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from steelyard.jobscripts.parameters import Parameter, Value, shell_text
 
 PLACE = re.compile(r"(?<!\$)\{([A-Za-z_][A-Za-z0-9_]*)\}")
 KINDS = ("command", "environment")
-# What changes how a shell reads on, where it reads words, "…" and `$(…)` (a ")" ends the last one).
+# Tokens that change a shell's state, in words, "…" and `$(…)` (a ")" ends the last one).
 TOKEN = re.compile(r"\\.|\$'(?:\\.|[^'\\])*'?|'|\"|`|\$\(|\(|\)", re.DOTALL)
 PLAIN, DOUBLE, SINGLE, BACKTICK = "", '"', "'", "`"
 
 
 def names_in(parameter: Parameter, value: object) -> set[str]:
-    """What stands in braces in a value of this parameter, be it a factor or not."""
+    """Return the names in braces in a value of this parameter, factors or not."""
     if parameter.type not in KINDS:
         return set()
     texts = [value] if isinstance(value, str) else []
@@ -33,14 +33,14 @@ def names_in(parameter: Parameter, value: object) -> set[str]:
 
 
 def unknown_names(command: str, factors: Collection[str]) -> list[str]:
-    """Names in braces that no factor has. In '…' they are a program of awk's or perl's: {print}."""
+    """Return the names in braces that no factor has, outside '…', where awk or perl use braces."""
     names = set(PLACE.findall(command)) - set(factors)
     found = (match[1] for match, state in places(command, names) if state != SINGLE)
     return list(dict.fromkeys(found))
 
 
 def fill(parameter: Parameter, value: Value, levels: Mapping[str, Value]) -> Value:
-    """The value with levels in the place of their factors' names; ValueError where none can stand."""
+    """Return the value with levels for factors' names; raise ValueError if one cannot be quoted."""
     if parameter.type == "command":
         return filled_command(str(value), levels)
     if parameter.type == "environment":
@@ -50,12 +50,12 @@ def fill(parameter: Parameter, value: Value, levels: Mapping[str, Value]) -> Val
 
 
 def filled_text(text: str, levels: Mapping[str, Value]) -> str:
-    """As they are."""
+    """Insert levels unchanged."""
     return PLACE.sub(lambda m: shell_text(levels[m[1]]) if m[1] in levels else m[0], text)
 
 
 def filled_command(command: str, levels: Mapping[str, Value]) -> str:
-    """Each level quoted for where it stands."""
+    """Insert levels, each quoted as its position requires."""
     parts, end = [], 0
     for match, state in places(command, levels):
         parts += [command[end : match.start()], quoted(shell_text(levels[match[1]]), state, match)]
@@ -64,7 +64,7 @@ def filled_command(command: str, levels: Mapping[str, Value]) -> str:
 
 
 def places(command: str, names: Collection[str]) -> Iterator[tuple[re.Match[str], str]]:
-    """Where the names stand, and inside of which quotes."""
+    """Yield each position of a name, and the innermost quote around it."""
     stack, done = [PLAIN], 0
     for match in PLACE.finditer(command):
         if match[1] in names:
@@ -74,7 +74,7 @@ def places(command: str, names: Collection[str]) -> Iterator[tuple[re.Match[str]
 
 
 def advance(stack: list[str], text: str) -> None:
-    """The quotes that are open behind this text; the innermost stands last."""
+    """Update the stack of open quotes after this text; the innermost is last."""
     at = 0
     while at < len(text):
         if stack[-1] == SINGLE:
@@ -91,13 +91,13 @@ def advance(stack: list[str], text: str) -> None:
 
 
 def opened(stack: list[str], token: str) -> bool:
-    """Takes one token in; False: only its first character means nothing here."""
+    """Update the stack for one token; False: only the token's first character was read."""
     state = stack[-1]
     if token[0] == "\\":
         return True
     if token.startswith("$'"):
         if state != DOUBLE and not (len(token) > 2 and token.endswith("'")):
-            stack.append(BACKTICK)  # nothing can be put into $'…' safely, either
+            stack.append(BACKTICK)  # nothing can be inserted safely into $'…', either
         return state != DOUBLE
     if token in ('"', "`"):
         if state == token:
@@ -114,7 +114,7 @@ def opened(stack: list[str], token: str) -> bool:
 
 
 def quoted(level: str, state: str, match: re.Match[str]) -> str:
-    """A level as it has to be written inside of these quotes."""
+    """Return a level quoted for this position; raise ValueError if that is impossible."""
     if state == BACKTICK:
         raise ValueError(
             f"{match[0]} stands in `…` or $'…', where nothing can be quoted safely: write $(…) or "

@@ -1,7 +1,7 @@
-"""The benchmarks: each a folder beside this file (docs/formats.md, part 7).
+"""The benchmarks, each of which is a folder next to this file (docs/formats.md, part 7).
 
-`names()` tells which there are, `load(name)` reads one. A description that breaks the contract is
-a `DescriptionError` naming the file and the key; nothing is imported until `Benchmark.parse`.
+`names()` lists them, `load(name)` reads one. An invalid description is a `DescriptionError`, which
+names the file and the key. No parser is imported before `Benchmark.parse`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ __all__ = [
 FOLDER = Path(__file__).parent
 LIBRARY = FOLDER / "lib"
 NAME = re.compile(r"[a-z][a-z0-9_]*")
-# What a run's iterations are: repeated one after another, something else (pairs of nodes, sizes), or
-# never more than one.
+# The iterations of a run: successive repetitions, something else (pairs of nodes, sizes), or always
+# only one.
 ITERATIONS = ("time", "unordered", "single")
 KEYS = (
     *("name", "summary", "span", "parameters", "results", "needs", "include"),
@@ -67,14 +67,14 @@ KEYS = (
 
 
 class OwnFigures(NamedTuple):
-    """The study's own figures of one client: what was found, and why others were not, by name."""
+    """The study's own figures of one client, and the reason for each missing figure, by name."""
 
     results: list[Result]
     missing: dict[str, str]
 
 
 class Result(NamedTuple):
-    """One measured figure; `iteration` counts from 1 inside a run."""
+    """One measured figure; `iteration` counts from 1 within a run."""
 
     metric: str
     value: float
@@ -84,24 +84,24 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class ResultSpec:
-    """What a metric of a benchmark means; `better` is `lower`, `higher` or None (neither)."""
+    """The description of a metric; `better` is `lower`, `higher` or None (neither)."""
 
     unit: str
     better: str | None
     help: str
     primary: bool
-    is_elapsed: bool = False  # the run's whole time: `elapsed_s` beside it says the same again
+    is_elapsed: bool = False  # the time of the complete run: `elapsed_s` would repeat it
 
 
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark as its folder describes it; `template` is the text of its job.sh.
 
-    `span`: "node", a client works on its own node; "job", the one client has the whole job.
-    `iterations`: one of ITERATIONS. `program_tags`: tags that say what its program was and used of
-    the processor, which runs that are compared should have in common. `program_choice`: the parameter that
-    names the field's own programs, and the one that says that ours are meant: a study that redoes a
-    paper gives one of them.
+    `span`: "node", a client works on its own node; "job", the only client has the complete job.
+    `iterations`: one of ITERATIONS. `program_tags`: tags of its program and its use of the
+    processor, in which compared runs should agree. `program_choice`: the parameter for external
+    programs, and the one that selects Steelyard's own: a study that reproduces a paper sets one of
+    them.
     """
 
     name: str
@@ -119,24 +119,24 @@ class Benchmark:
 
     @property
     def finds_own_figures(self) -> bool:
-        """Whether a study says what its figures are: then nothing is known of them beforehand."""
+        """Whether the study defines the figures, which are unknown before it is read."""
         return any(one.type == "figures" for one in self.parameters.values())
 
     def defaults(self) -> dict[str, Value | None]:
-        """All parameters as they are where a study does not give them."""
+        """Return the defaults of all parameters."""
         return {name: one.default for name, one in self.parameters.items()}
 
     def check_parameters(self, given: Mapping[str, object]) -> dict[str, Value]:
-        """All parameters, defaults filled in, sizes in bytes; ParameterError names what is wrong.
+        """Return all parameters, with defaults, sizes in bytes; raise ParameterError for a fault.
 
-        What it returns it also accepts.
+        The result is itself a valid argument.
         """
         values = check_all(self.name, self.parameters, given)
         check_numbers(self.name, self.parameters, values)
         return values
 
     def specs(self, parameters: Mapping[str, object]) -> dict[str, ResultSpec]:
-        """What the metrics mean: those described, and those that a parameter `figures` adds."""
+        """Return the specs of all metrics, including those that a parameter `figures` defines."""
         specs = dict(self.results)
         values = check_all(self.name, self.parameters, parameters)
         for name, parameter in self.parameters.items():
@@ -151,11 +151,11 @@ class Benchmark:
         parameters: Mapping[str, object],
         notes: list[Note] | None = None,
     ) -> list[Result]:
-        """The figures in a client's output under the attempt folder.
+        """Return the figures in a client's output in the attempt's folder.
 
-        To `notes` it appends what was taken out of the output, or is not known.
-        Raises OutputError for output that is not understood, FailedError for a benchmark that
-        says it failed, ParameterError for parameters that were never valid.
+        Removed and unknown text of the output is appended to `notes`. Raises OutputError if the
+        output has an unexpected form, FailedError if the benchmark reports that it failed,
+        ParameterError if the parameters are invalid.
         """
         module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
         with collect_notes([] if notes is None else notes):
@@ -178,9 +178,11 @@ class Benchmark:
         parameters: Mapping[str, object],
         notes: list[Note] | None = None,
     ) -> OwnFigures:
-        """What a parameter `figures` finds in a client's output. A figure that is not found fails
-        no run: a pattern may be mended, and is applied to the same output again. To `notes` it appends
-        what was taken out of the output."""
+        """Return what a parameter `figures` finds in a client's output.
+
+        A missing figure does not fail the run: the user can correct the pattern, which is applied
+        to the same output again. Removed text of the output is appended to `notes`.
+        """
         found = OwnFigures([], {})
         for name, parameter in self.parameters.items():
             wanted = parameters.get(name, parameter.default)
@@ -196,7 +198,7 @@ class Benchmark:
 def _added(
     specs: dict[str, ResultSpec], found: Mapping[str, user_figures.Figure]
 ) -> dict[str, ResultSpec]:
-    """With the study's own figures beside the described ones."""
+    """Return the specs with those of the study's own figures."""
     specs = dict(specs)
     for name, figure in found.items():
         better = None if figure.better == "none" else figure.better
@@ -205,12 +207,12 @@ def _added(
 
 
 def names() -> list[str]:
-    """The benchmarks there are, sorted."""
+    """Return the names of the benchmarks, sorted."""
     return sorted(path.parent.name for path in FOLDER.glob("*/benchmark.toml"))
 
 
 def of_a_command() -> str:
-    """The name of the benchmark that is a command of the user's own."""
+    """Return the name of the benchmark that runs a user's own command."""
     (name,) = [
         name
         for name in names()
@@ -227,14 +229,14 @@ def load(name: str) -> Benchmark:
 
 
 def library() -> str:
-    """The shell functions of all runs, which submit freezes in STUDY/lib."""
+    """Return the shell functions of all runs, which submit copies to STUDY/lib."""
     first = LIBRARY / "steelyard.sh"
     rest = sorted(path for path in LIBRARY.rglob("*.sh") if path != first)
     return "\n".join(path.read_text(encoding="utf-8") for path in (first, *rest))
 
 
 def read(folder: Path) -> Benchmark:
-    """A benchmark from any folder of the right shape."""
+    """Read a benchmark from its folder; raise DescriptionError if it is invalid."""
     path = folder / "benchmark.toml"
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -285,7 +287,7 @@ def _program_tags(doc: Description, name: str) -> tuple[str, ...]:
 
 
 def _with_included(path: Path, table: dict[str, object]) -> dict[str, object]:
-    """The table, with parameters and results of the files that `include` names put behind its own."""
+    """Return the table, with parameters and results of the files in `include` after its own."""
     joined = dict(table)
     doc = Description(path, table)
     for name in doc.values("include"):
@@ -353,7 +355,7 @@ def _results(doc: Description) -> dict[str, ResultSpec]:
 
 
 def _only_with(doc: Description, part: Description) -> dict[str, str]:
-    """CHOICE = "PARAMETER" for choices that another parameter must be given for."""
+    """Return CHOICE = "PARAMETER" for choices that need another parameter."""
     found = {}
     table = part.data.get("only_with")
     for choice, other in table.items() if isinstance(table, dict) else ():
@@ -373,8 +375,8 @@ def _template(folder: Path) -> str:
         raise DescriptionError(f"{folder / 'job.sh'}: {error}") from error
 
 
-BYTES = {"bytes_per_s": 1.0, "bit/s": 1 / 8}  # in one of the metric's unit
-KINDS = ("file", "timed")  # files first: they go the way of the data
+BYTES = {"bytes_per_s": 1.0, "bit/s": 1 / 8}  # per unit of the metric
+KINDS = ("file", "timed")  # files first: they are the usual transfers of data
 SECONDS, OMIT = "seconds", "omit"
 
 
@@ -382,8 +384,8 @@ SECONDS, OMIT = "seconds", "omit"
 class Bulk:
     """Transfers whose throughput, in bytes per second, is `metric` × `factor`.
 
-    `kind`: "file", a transfer lasts until a file is over; "timed", for the parameter `seconds`,
-    the first `omit` of them, where there is such a parameter, not counted. `when`: only runs with
+    `kind`: "file", a transfer ends with its file; "timed", it takes the parameter `seconds`, and
+    its first `omit` seconds, if that parameter exists, are not counted. `when`: only runs with
     these parameters are such transfers.
     """
 
@@ -393,16 +395,16 @@ class Bulk:
     when: Conditions
 
     def is_measured(self, parameters: Mapping[str, object]) -> bool:
-        """Whether runs with these parameters, defaults filled in, are such transfers."""
+        """Whether runs with these complete parameters are such transfers."""
         return conditions_hold(self.when, parameters)
 
     def times_s(self, parameters: Mapping[str, object]) -> tuple[float, float]:
-        """(how long a transfer of kind "timed" lasts, how much of its begin does not count)."""
+        """Return the seconds of a "timed" transfer, and how many of them are not counted."""
         return float(str(parameters[SECONDS])), float(str(parameters.get(OMIT, 0)))
 
 
 def read_bulk(doc: Description, parameters: list[str], units: Mapping[str, str]) -> Bulk | None:
-    """None without [bulk]; `units` are those of the results."""
+    """Read [bulk]; None if it is missing. `units` are those of the results."""
     if "bulk" not in doc.data:
         return None
     part = doc.table("bulk")

@@ -1,4 +1,4 @@
-"""What a benchmark needs on a node: programs and Python modules, and with which parameters."""
+"""A benchmark's requirements on a node: programs and Python modules, depending on parameters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Conditions = Mapping[str, tuple[object, ...]]
 
 @dataclass(frozen=True)
 class Program:
-    """A program that the benchmark needs, the Debian package that has it ("" = none), and why.
+    """A required program, its Debian package ("": none), and why it is needed.
 
-    `unless`: not needed when every parameter named there has one of the values; `when`: needed
-    only then. In a list the text "*" stands for any value but "".
+    `unless`: it is not needed if every parameter in it has one of its values; `when`: it is needed
+    only then. In a list, "*" stands for any value but "".
     """
 
     name: str
@@ -45,7 +45,7 @@ class Module:
 
 
 def conditions_hold(conditions: Conditions, parameters: Mapping[str, object]) -> bool:
-    """Whether every parameter named there has one of its values."""
+    """Whether every parameter in `conditions` has one of its values."""
     return all(_matches(parameters[name], values) for name, values in conditions.items())
 
 
@@ -54,7 +54,7 @@ def _matches(value: object, values: tuple[object, ...]) -> bool:
 
 
 def read_needs(doc: Description, parameters: Sequence[str]) -> tuple[list[Program], list[Module]]:
-    """[needs] of a benchmark.toml whose parameters have these names."""
+    """Read [needs] of a benchmark.toml whose parameters have these names."""
     part = doc.table("needs")
     part.only(("programs", "python"))
     programs, modules = [], []
@@ -71,7 +71,7 @@ def read_needs(doc: Description, parameters: Sequence[str]) -> tuple[list[Progra
 
 
 def read_conditions(item: Description, key: str, parameters: Sequence[str]) -> Conditions:
-    """A table from parameter to its values; empty when absent."""
+    """Read a table from parameter to values; {} if it is missing."""
     table = item.table(key)
     for name in table.data:
         if name not in parameters:

@@ -1,4 +1,4 @@
-"""A run's own script, runs/RUN_ID/run.sh: variables, the library, the benchmark, `sy_main`."""
+"""Renders a run's script, runs/RUN_ID/run.sh: variables, the library, the benchmark, `sy_main`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def render(
     clients: int = 1,
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of run.sh; needs STUDY_DIR/lib/LIBRARY (`registry.library()`) beside it.
+    """Return the text of run.sh; it needs STUDY_DIR/lib/LIBRARY (`registry.library()`).
 
-    `environment` is set as it stands (STEELYARD_FSTEST, SY_TIME_LIMIT_S). Raises ParameterError
-    for wrong parameters, ValueError for a run id, a count or a variable name that no caller
-    should have let through.
+    `environment` is set unchanged (STEELYARD_FSTEST, SY_TIME_LIMIT_S). Raises ParameterError for
+    invalid parameters, ValueError for an invalid run id, count or variable name, which are faults
+    of the caller.
     """
     if not RUN_ID.fullmatch(run_id) or clients < 1:
         raise ValueError(f"run id {run_id!r} with {clients} clients")
@@ -46,7 +46,7 @@ def render(
         **(environment or {}),
     }
     lines = [_export(name, value) for name, value in variables.items()]
-    # Lists of NAME=value, not set here: they are for the benchmark's command, not for our shell.
+    # Lists of NAME=value are not set here: they are for the benchmark's command, not for our shell.
     lines += [
         f"SY_WORDS_{name.upper()}=({words(str(values[name]))})"
         for name, parameter in benchmark.parameters.items()

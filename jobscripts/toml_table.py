@@ -1,7 +1,7 @@
-"""Reads a TOML file's tables key by key; whatever is wrong is one line: file, key, value, allowed.
+"""Reads tables of a TOML file key by key; an error is one line: file, key, value, allowed.
 
-Keys are written dotted, members of a list counted from 1: `benchmark[1].kernel`. What the error is
-called belongs to the file's kind: a class for each says it in `fault`.
+Keys are dotted, and members of a list count from 1: `benchmark[1].kernel`. Each kind of file has a
+class, whose `fault` makes its kind of error.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ SHOWN_CHARACTERS = 80
 
 
 def shown(value: object) -> str:
-    """A value as it may stand in TOML, short enough for one line."""
+    """Return a value in TOML, short enough for one line."""
     text = as_toml(value)
     text = "".join(char if char.isprintable() else "?" for char in text)
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
 
 
 def as_toml(value: object) -> str:
-    """A value as one would write it."""
+    """Return a value as a user would write it in TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -38,14 +38,16 @@ def as_toml(value: object) -> str:
 
 @dataclass(frozen=True)
 class TomlTable:
-    """A table of a file; `prefix` is its dotted key with a dot behind, or nothing."""
+    """A table of a file; `prefix` is its dotted key with a final dot, or ""."""
 
     file: Path
     data: Mapping[str, object]
     prefix: str = ""
 
     def fault(self, key: str, text: str) -> Exception:
-        """The error of this kind of file; `key` is dotted from the top, `text` the whole line."""
+        """Return the error of this kind of file; `key` is dotted from the top, `text` the complete
+        line.
+        """
         raise NotImplementedError
 
     def fail(self, key: str, message: str) -> NoReturn:
@@ -54,12 +56,12 @@ class TomlTable:
         raise self.fault(dotted, f"{self.file}: {dotted}: {message}")
 
     def wrong(self, key: str, value: object, allowed: str) -> NoReturn:
-        """Raise the error about a value: what it is and what is allowed."""
+        """Raise the error about a value: the value and what is allowed."""
         dotted = self.prefix + key
         raise self.fault(dotted, f"{self.file}: {dotted} = {shown(value)}: allowed is {allowed}")
 
     def only(self, known: Iterable[str]) -> None:
-        """Refuse every key but these."""
+        """Reject all other keys."""
         names = list(known)
         for key in self.data:
             if key not in names:
@@ -67,14 +69,14 @@ class TomlTable:
                 self.fail(key, f"unknown key; {listed}")
 
     def table(self, key: str) -> Self:
-        """The table below a key; an empty one when absent."""
+        """Return the table of a key; an empty one if it is missing."""
         value = self.data.get(key, {})
         if not isinstance(value, dict):
             self.wrong(key, value, f"a table: [{self.prefix}{key}]")
         return type(self)(self.file, value, f"{self.prefix}{key}.")
 
     def tables(self, key: str) -> list[Self]:
-        """The tables of a list, [[key]]; empty when absent."""
+        """Return the tables of a list, [[key]]; [] if it is missing."""
         value = self.data.get(key, [])
         if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
             self.wrong(key, value, f"a list of tables: [[{self.prefix}{key}]]")
@@ -84,7 +86,7 @@ class TomlTable:
         ]
 
     def flag(self, key: str, default: bool) -> bool:
-        """true or false."""
+        """Return a bool, or the default if it is missing."""
         value = self.data.get(key, default)
         if not isinstance(value, bool):
             self.wrong(key, value, "true or false")
@@ -92,14 +94,14 @@ class TomlTable:
 
 
 class Description(TomlTable):
-    """A table of a benchmark.toml; what is wrong with it is a DescriptionError."""
+    """A table of a benchmark.toml; its errors are DescriptionErrors."""
 
     def fault(self, key: str, text: str) -> DescriptionError:
-        """See TomlTable.fault."""
+        """Return a DescriptionError (TomlTable.fault)."""
         return DescriptionError(text)
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text; without a default it must be there and not be empty."""
+        """Return a text; without a default, it must exist and not be empty."""
         value = self.data.get(key, default)
         if value is None:
             self.fail(key, "missing: a text is needed")
@@ -108,21 +110,21 @@ class Description(TomlTable):
         return value
 
     def choice(self, key: str, allowed: Sequence[str]) -> str:
-        """One of some words."""
+        """Return one of the allowed texts."""
         value = self.text(key)
         if value not in allowed:
             self.wrong(key, value, f"one of {', '.join(allowed)}")
         return value
 
     def number(self, key: str) -> float | None:
-        """A number, or None when absent."""
+        """Return a number, or None if it is missing."""
         value = self.data.get(key)
         if isinstance(value, bool) or not isinstance(value, int | float | None):
             self.wrong(key, value, "a number")
         return value
 
     def values(self, key: str) -> tuple[int | float | str, ...]:
-        """A list of numbers or texts; empty when absent."""
+        """Return a list of numbers or texts; () if it is missing."""
         value = self.data.get(key, [])
         if not isinstance(value, list):
             self.wrong(key, value, "a list of numbers or texts")

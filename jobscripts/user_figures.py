@@ -1,8 +1,8 @@
-"""Figures that a study describes itself, for benchmarks whose output nobody knows beforehand.
+"""Figures that a study defines, for benchmarks whose output is not known in advance.
 
-A parameter of type `figures` is a table of tables: NAME = {pattern, unit, better, primary, count}. It
-travels as canonical JSON text, like any other parameter. Each is a main figure unless `primary` is
-false.
+A parameter of type `figures` is a table of tables: NAME = {pattern, unit, better, primary, count}.
+It is stored as canonical JSON text, like any other parameter. Each figure is a main figure unless
+`primary` is false.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from steelyard.facts.quantities import METRICS
 NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 KEYS = ("pattern", "unit", "better", "primary", "count")
 BETTER = ("lower", "higher", "none")
-# Metrics that every run has (docs/formats.md part 8), and the one of the benchmark app.
+# Metrics of every run (docs/formats.md part 8), and that of the benchmark app.
 TAKEN = ("seconds", "elapsed_s", *METRICS)
 
 
 class FiguresError(ValueError):
-    """A table of figures that cannot be used: what is wrong, in one sentence."""
+    """A table of figures is invalid; the message is one sentence."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure and how to find it: the one group of `pattern` is its number, in `unit`.
+    """A figure: the only group of `pattern` is its number, in `unit`.
 
     `count`: how many numbers a run has; 0: any.
     """
@@ -40,7 +40,10 @@ class Figure:
 
 
 def canonical(value: object) -> str:
-    """The JSON text of a table of figures, or of such a text; FiguresError says what is wrong."""
+    """Return the canonical JSON of a table of figures, or of its JSON text.
+
+    Raises FiguresError.
+    """
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -55,12 +58,12 @@ def canonical(value: object) -> str:
 
 
 def figures_of(text: str) -> dict[str, Figure]:
-    """The figures of a canonical text, by name."""
+    """Return the figures of a canonical text, by name."""
     return {name: Figure(**entry) for name, entry in json.loads(text).items()}
 
 
 def read_one(name: object, entry: object) -> Figure:
-    """One figure of the table, checked."""
+    """Return one figure of the table; raise FiguresError if it is invalid."""
     if not isinstance(name, str) or not NAME.fullmatch(name):
         raise FiguresError(f"{name!r}: a figure's name is lower-case letters, digits and '_'")
     if name in TAKEN:
@@ -83,7 +86,7 @@ def read_one(name: object, entry: object) -> Figure:
 
 
 def unit_of(name: str, entry: Mapping[str, object]) -> str:
-    """The unit: a short text that can be printed; "1" for none."""
+    """Return the unit: a short printable text; "1" for none."""
     unit = entry.get("unit")
     if not isinstance(unit, str) or not unit.isprintable() or not 0 < len(unit) <= 32:
         raise FiguresError(f'{name}.unit: a unit is needed ("1" for none), found {unit!r}')
@@ -91,7 +94,7 @@ def unit_of(name: str, entry: Mapping[str, object]) -> str:
 
 
 def pattern_of(name: str, pattern: object) -> str:
-    """A regular expression with one group."""
+    """Return a regular expression, checked to have one group."""
     if not isinstance(pattern, str):
         raise FiguresError(f"{name}.pattern: a regular expression is needed, found {pattern!r}")
     try:

@@ -1,8 +1,8 @@
-"""Refuses figures of an `app` that are not what their text shows.
+"""Rejects figures of an `app` that are not what their text shows.
 
 A figure must be a complete number: not 5 of "5,75", 5.75 of "5.75e3", 7 of "-7" or 0 of "0x10". The
-matches of one figure are averaged, so they must have one unit and leave no number out: `rate 1.1 GB/s`
-beside `rate 950 MB/s` would make 475.55 of two rates that are 15 % apart.
+matches of one figure are averaged, so they must have one unit and omit no number: `rate 1.1 GB/s`
+and `rate 950 MB/s` would become 475.55, although the rates differ by only 15 %.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 from steelyard.jobscripts.errors import OutputError
 
-# What of a number may stand before and behind a part of it: D is Fortran's exponent; apostrophes and
-# narrow blanks group thousands; U+FFFD is a byte that could not be read,
-# U+2212 a minus. A letter behind a number is its unit (5.5k) or a digit (0x10).
+# Characters of a number that may be before and after a matched part of it. D is Fortran's exponent;
+# apostrophes and narrow blanks group thousands; U+FFFD is a byte that could not be decoded, U+2212
+# a minus. A letter after a number is its unit (5.5k) or a digit (0x10).
 BEFORE = re.compile(
     r"(?:[\ufffd\u2212]|[0-9][.,'\u00a0\u202f]?|(?:^|[\s=:;(\[])[.,+-]|[0-9.][eEdD][+-]?)\Z",
     re.ASCII,
@@ -23,14 +23,14 @@ BEHIND = re.compile(r"[^\W\d_]|\ufffd|[0-9]|[.,'\u00a0\u202f][0-9]|[eEdD][+-]?[0
 
 
 def check_complete_numbers(part: str, name: str, match: re.Match[str], unit: str) -> None:
-    """OutputError where the number goes on beside the pattern's group.
+    """Raise OutputError if the number continues outside the pattern's group.
 
-    A character that the pattern itself names there, such as the comma between columns, is none of
-    the number, nor is the figure's `unit`.
+    A character that the pattern itself expects there, such as the comma between columns, is not
+    part of the number, nor is the figure's `unit`.
     """
     text, (start, end) = match.string, match.span(1)
     if start < 0:
-        return  # the group has no part in this match, so there is no number either
+        return  # the group took no part in this match, so there is no number
     before, behind = text[max(0, start - 3) : start], text[end : end + 3]
     left, right = beside_group(match.re.pattern)
     if BEFORE.search(before) and not left.endswith(_named(before[-1])):
@@ -41,14 +41,14 @@ def check_complete_numbers(part: str, name: str, match: re.Match[str], unit: str
 
 
 def _names(right: str, character: str) -> bool:
-    """Whether a pattern expects this character behind the group; a class or a group may name letters."""
+    """Whether a pattern expects this character after the group; a class or group may be letters."""
     if character.isalpha() and right.startswith(("[", "(?:", r"\w", r"\S")):
         return True
     return right.startswith(_named(character))
 
 
 def _named(character: str) -> tuple[str, ...]:
-    """How a pattern names a character, and only it."""
+    """Return the ways in which a pattern can match this character and no other."""
     escaped = re.escape(character)
     return (escaped,) if character in ".+" else (escaped, character)
 
@@ -66,7 +66,7 @@ def _words(name: str, match: re.Match[str]) -> str:
 
 
 def beside_group(pattern: str) -> tuple[str, str]:
-    """What stands in a pattern before and behind its one group that captures."""
+    """Return the parts of a pattern before and after its only capturing group."""
     opened: list[int] = []
     i, in_class = 0, False
     while i < len(pattern):
@@ -97,11 +97,11 @@ UNIT = re.compile(
 ONE_NAME = {"byte": "B", "bit": "b", "second": "s", "sec": "s", "flop": "flop"}
 NO_NUMBER = r"[-+]?(?i:nan|inf|infinity)(?![\w.])|(?i:n/a)(?!\w)|\*{2,}|#{2,}"
 
-Unit = tuple[str, str]  # what is measured, in which multiple of it
+Unit = tuple[str, str]  # base unit, and its prefix or name
 
 
 def check_units(part: str, name: str, found: Sequence[re.Match[str]]) -> None:
-    """OutputError where numbers of the figure have different units, or where one was not matched."""
+    """Raise OutputError if a figure's numbers have different units, or one was not matched."""
     units = {unit_behind(match): match for match in found}
     if len(units) > 1:
         one, other = (split_units(match) for match in list(units.values())[:2])
@@ -131,7 +131,7 @@ def check_units(part: str, name: str, found: Sequence[re.Match[str]]) -> None:
 
 
 def unit_behind(match: re.Match[str]) -> Unit | None:
-    """The unit behind a number; None: no unit that is known."""
+    """Return the unit after a number; None: no known unit."""
     found = UNIT.match(match.string, match.end(1))
     if found is None:
         return None
@@ -145,14 +145,14 @@ def unit_behind(match: re.Match[str]) -> Unit | None:
 
 
 def split_units(match: re.Match[str]) -> str:
-    """The match up to the unit behind it."""
+    """Return the match, extended to the end of its unit."""
     found = UNIT.match(match.string, match.end(1))
     end = found.end() if found else match.end()
     return match.string[match.start() : max(end, match.end(1))].strip()[:60]
 
 
 def _compile(pattern: str) -> re.Pattern[str] | None:
-    """None where a part of a pattern is none by itself."""
+    """Compile a part of a pattern; None if the part alone is no valid pattern."""
     try:
         return re.compile(pattern, re.MULTILINE)
     except re.error:

@@ -20,7 +20,7 @@ TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The command's seconds, an iteration each time that it ran."""
+    """Return the time in s and the CVMFS counters of each iteration of the command."""
     results = []
     for iteration, took_s in enumerate(
         seconds(folder, client, int(str(parameters["iterations"]))), 1
@@ -33,7 +33,10 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def own_figures(folder: Path, client: int, figures: Mapping[str, Figure]) -> OwnFigures:
-    """Of each of the study's own figures every match, counted as iterations; or why there is none."""
+    """Return all matches of each of the study's figures, counted as iterations.
+
+    Figures that are not found are returned with the reason.
+    """
     try:
         text = read_text(folder, client, "the command")
     except BenchmarkError as error:
@@ -49,7 +52,10 @@ def own_figures(folder: Path, client: int, figures: Mapping[str, Figure]) -> Own
 
 
 def seconds(folder: Path, client: int, iterations: int) -> list[float]:
-    """Of each iteration; FailedError of the first that failed, after which there is none."""
+    """Return the time of each iteration in s.
+
+    Raises FailedError if an iteration failed, since none follows it.
+    """
     name = f"app.{client}"
     try:
         text = read_regular(folder / name, NOTE_BYTES).decode("ascii")
@@ -63,7 +69,10 @@ def seconds(folder: Path, client: int, iterations: int) -> list[float]:
 
 
 def seconds_of(folder: Path, client: int, line: str) -> float:
-    """Wall time; by the time since boot (10 ms fine) when the clock was set meanwhile."""
+    """Return an iteration's wall time in s.
+
+    If the clock was set meanwhile, it is the difference of uptimes, which have 10 ms resolution.
+    """
     name, found = f"app.{client}", TIMES.fullmatch(line)
     if found is None:
         raise OutputError(name, f"not 'code start end uptime uptime': {line[:100]!r}")
@@ -81,7 +90,7 @@ def seconds_of(folder: Path, client: int, line: str) -> float:
 
 
 def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
-    """Every number that the pattern finds."""
+    """Return every number that the pattern matches; raise OutputError if there is none."""
     found = list(re.finditer(figure.pattern, text, re.MULTILINE))
     if not found:
         origin = origin_of_tags(text)

@@ -1,4 +1,4 @@
-"""Reads what steelyard-fstest left in out.CLIENT: JSON lines, one per iteration."""
+"""Reads the output of steelyard-fstest in out.CLIENT: JSON lines, one per iteration."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ FILES = {"small_file_copy": "copy_files", "small_file_write": "write_files"}
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Seconds, throughput (bytes/s) and files/s of each iteration, and the mount's counters.
+    """Return each iteration's time in s, throughput (bytes/s) and files/s, and the mount's
+    counters.
 
-    With a process for each file the seconds have a name of their own.
+    With one process per file, the times have another name.
     """
     name = f"out.{client}"
     lines = _lines(name, read_output(folder, client, "steelyard-fstest"))
@@ -56,7 +57,7 @@ def _object(where: str, line: str) -> dict[str, Any]:
 
 
 def _check_start(name: str, start: dict[str, Any], parameters: Mapping[str, object]) -> None:
-    """The program must have run what was asked for: else the number belongs to something else."""
+    """Check that the program ran as requested; raise OutputError otherwise."""
     if start.get("steelyard_fstest") != 1:
         raise OutputError(f"{name} line 1", "not version 1 of steelyard-fstest's output")
     test = str(parameters["test"])

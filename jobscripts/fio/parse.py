@@ -1,7 +1,8 @@
 """Reads fio's JSON (--output-format=json) from out.CLIENT.
 
-A group of jobs is one entry of `jobs`. Rates of several groups (a job file's) are added up, mean
-latencies weighted by requests; percentiles of several groups cannot be joined and are left out.
+A group of jobs is one entry of `jobs`. Rates of several groups (of a job file) are summed, mean
+latencies are weighted by requests. Percentiles of several groups cannot be combined and are
+omitted.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PERCENTILES = {"p50": "50.000000", "p99": "99.000000"}
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Rates and latencies of what was read and written, and the mount's counters."""
+    """Return rates and latencies of reads and writes, and the mount's counters."""
     name = f"out.{client}"
     document, before = _document(name, read_output(folder, client, "fio"))
     jobs = _jobs(name, document)
@@ -38,7 +39,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _document(name: str, text: str) -> tuple[dict[str, Any], list[str]]:
-    """fio's JSON, and its notes and complaints before it, a line each."""
+    """Return fio's JSON, and the lines of notes and errors before it."""
     found, before = read_document(name, text)
     if not text.endswith("\n"):
         raise OutputError(name, "cut short: the last line has no end")
@@ -55,7 +56,7 @@ def _jobs(name: str, document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _check_asked(name: str, jobs: list[dict[str, Any]], parameters: Mapping[str, object]) -> None:
-    """fio repeats the options of its one group as it was given them."""
+    """Compare the options that fio repeats for its only group with the requested ones."""
     options = jobs[0].get("job options")
     if len(jobs) != 1 or not isinstance(options, dict):
         raise OutputError(name, f"{len(jobs)} groups of jobs instead of one")
@@ -64,7 +65,7 @@ def _check_asked(name: str, jobs: list[dict[str, Any]], parameters: Mapping[str,
         asked |= {"runtime": parameters["runtime"], "time_based": 1}
     for key, value in asked.items():
         wanted = str(int(value)) if isinstance(value, bool) else str(value)
-        # What is 1 when it is only named stands there as an empty text.
+        # fio repeats an option without a value as an empty text; it means 1.
         if (options.get(key) or "1") != wanted or key not in options:
             raise OutputError(name, f"{key} is {options.get(key)!r} instead of {wanted!r}")
 
@@ -86,7 +87,7 @@ def _rates(name: str, jobs: list[dict[str, Any]]) -> list[Result]:
 
 
 def _active(name: str, jobs: list[dict[str, Any]], direction: str) -> list[dict[str, Any]]:
-    """The direction's part of each group that moved anything that way."""
+    """Return the direction's section of each group that transferred anything in it."""
     found = []
     for job in jobs:
         section = job.get(direction)
@@ -115,7 +116,7 @@ def _latencies(name: str, jobs: list[dict[str, Any]], direction: str) -> list[Re
 
 
 def _latency(name: str, section: dict[str, Any], direction: str) -> dict[str, Any]:
-    """The whole latency when fio has its percentiles, else that of the completion."""
+    """Return the total latency if fio has its percentiles, else the completion latency."""
     for key in ("lat_ns", "clat_ns"):
         latency = section.get(key)
         if not isinstance(latency, dict):

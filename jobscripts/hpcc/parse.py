@@ -1,8 +1,8 @@
-"""Reads all figures of HPC Challenge from out.CLIENT: hpcc's whole output file.
+"""Reads all figures of HPC Challenge from out.CLIENT, the complete output file of hpcc.
 
-The summary has the figures (KEY=VALUE; a metric is the key in small letters), the sections before
-it the verdicts of the tests. A figure of -1 is one that hpcc did not measure (ping-pong on a single
-rank): it is left out.
+The summary contains the figures (KEY=VALUE; a metric is the key in lower case). The sections before
+it contain the verdicts of the tests. hpcc did not measure a figure of -1 (ping-pong on a single
+rank), which is omitted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SECTIONS = (
     "LatencyBandwidth",
     "HPL",
 )
-# What a section must say exactly once, by how its name begins.
+# The line that must be in a section exactly once, by the begin of the section's name.
 VERDICTS = {
     "MPIRandomAccess": r"^Found \d+ errors in \d+ locations \(passed\)\.$",
     "StarRandomAccess": r"^Node\(s\) with error 0$",
@@ -52,12 +52,12 @@ PTRANS = re.compile(r"^ +([1-9]\d*) tests completed and passed residual checks\.
 
 @functools.cache
 def described() -> Mapping[str, registry.ResultSpec]:
-    """The figures of benchmark.toml, read once for the outputs of many runs."""
+    """Return the figures in benchmark.toml, read once for the outputs of many runs."""
     return registry.load("hpcc").results
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Every figure that benchmark.toml describes, checked against the problem asked for."""
+    """Return every figure in benchmark.toml, after a check of the solved problem."""
     name = f"out.{client}"
     asked = hpl.order_asked(folder, client, parameters)
     text = read_complete(folder, client, "hpcc", hpl.HPCC_END)
@@ -69,13 +69,13 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     for metric, spec in described().items():
         if metric not in NOT_FROM_SUMMARY:
             value = hpl.value(name, metric, values)
-            if value >= 0:  # below: not measured
+            if value >= 0:  # negative: not measured
                 found.append(Result(metric, value, spec.unit, 1))
     return found
 
 
 def _check_section(name: str, section: str, text: str) -> None:
-    """The section is there once, and its own verdict is good."""
+    """Check that the section exists once, and that its verdict is good."""
     begin, end = f"Begin of {section} section.\n", f"End of {section} section.\n"
     if text.count(begin) != 1 or text.count(end) != 1:
         raise OutputError(name, f"not exactly one section {section}")

@@ -1,10 +1,11 @@
 """Reads HPCG's document from out.CLIENT: the text of version 3.1, or the YAML of 3.0.
 
-Intel's program (oneMKL) names its document by the problem (n104-8p-1t, version V3.1) and has blanks
-around the keys of its summary. NVIDIA's leaves nz out; the number of equations tells it.
+Intel's program (oneMKL) names its document after the problem (n104-8p-1t, version V3.1) and has
+blanks around the keys of its summary. NVIDIA's omits nz, which follows from the number of
+equations.
 
-HPCG exits with 0 when its result is not valid: so its verdict is read, the problem is compared with
-the one asked for, and its rates with the operations and times beside them (ReportResults.cpp).
+HPCG exits with 0 if its result is not valid. So its verdict is read, the problem is compared with
+the requested one, and its rates are compared with the operations and times (ReportResults.cpp).
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from steelyard.jobscripts.output import number, read_output
 from steelyard.jobscripts.registry import Result
 
 HEAD = re.compile(r"\A(?:HPCG-Benchmark|n\d+-\d+p-\d+t)(?:\nversion=| version: )V?3\.\d+\n")
-# What the last line of a valid result says: that it is official, may become so, or was too short.
+# The last line of a valid result: it is official, may become official, or was too short.
 END = re.compile(
     r"\n *(?:Final Summary ?:: *)?(?:(?:After confirmation please|Please) upload results from the YAML file "
     r"contents to(?:=|: )http://hpcg-benchmark\.org|Official results execution time \(sec\) must be at "
     r"least(?:=|: )\d+)\n\Z"
 )
 INVALID = re.compile(r"HPCG result is *(?:=|:) *INVALID")
-DIGITS = 1e-5  # relative: numbers are printed with six
+DIGITS = 1e-5  # relative: numbers are printed with six digits
 
 RANKS = "Machine Summary::Distributed Processes"
 EQUATIONS = "Linear System Information::Number of Equations"
@@ -43,7 +44,7 @@ RATING = "Final Summary::HPCG result is VALID with a GFLOP/s rating of"
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The rating, the rate without overheads, the time, and the residual."""
+    """Return the rating, the rate without overheads, the time, and the residual."""
     name = f"out.{client}"
     text = read_output(folder, client, "HPCG")
     if not HEAD.match(text):
@@ -59,7 +60,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     solve_s, operations = told.number(SOLVE_S), told.number(OPERATIONS)
     told.agrees(RAW, operations / solve_s / 1e9 if solve_s > 0 else math.nan)
     sets = told.number(ITERATIONS) / max(1.0, told.number(A_SET))
-    # A tenth of set-up and optimization counts for each set: official runs have ten at least.
+    # Each set counts for a tenth of set-up and optimization: official runs have ten sets at least.
     overhead_s = sets * (told.number(OPTIMIZATION_S) + told.number(SETUP_S)) / 10
     told.agrees(RATE, operations / (solve_s + overhead_s) / 1e9)
     told.agrees(RATING, told.number(RATE))
@@ -72,7 +73,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _check_problem(told: _Told, parameters: Mapping[str, object]) -> None:
-    """It is the one asked for; the grid of ranks is HPCG's own choice."""
+    """Compare the problem with the requested one; HPCG itself chooses the grid of ranks."""
     ranks = int(str(parameters["ranks"]))
     wanted: dict[str, int] = {RANKS: ranks}
     points = ranks
@@ -89,7 +90,7 @@ def _check_problem(told: _Told, parameters: Mapping[str, object]) -> None:
 
 
 class _Told:
-    """SECTION::KEY, with the lines that tell it: number of the line, and value."""
+    """Values by SECTION::KEY, each with the number of its line."""
 
     def __init__(self, name: str, text: str) -> None:
         self.name = name
@@ -98,11 +99,11 @@ class _Told:
             self.values.setdefault(key, []).append((place, value))
 
     def part(self, key: str) -> str:
-        """Where it stands, for a message."""
+        """Return a value's line, for a message."""
         return f"{self.name} line {self.values[key][0][0]}"
 
     def number(self, key: str) -> float:
-        """Of a key that is told once."""
+        """Return the number of a key; raise OutputError if it is not in the output once."""
         lines = self.values.get(key, [])
         if len(lines) != 1:
             raise OutputError(self.name, f"'{key}' is told {len(lines)} times, once is expected")
@@ -112,7 +113,7 @@ class _Told:
         return value
 
     def agrees(self, key: str, expected: float) -> None:
-        """OutputError unless a rate is what its operations and times make it."""
+        """Raise OutputError if a rate does not follow from its operations and times."""
         found = self.number(key)
         if not (found > 0 and abs(found - expected) <= 3 * DIGITS * expected):
             raise OutputError(
@@ -122,7 +123,7 @@ class _Told:
 
 
 def _pairs(text: str) -> Iterator[tuple[int, str, str]]:
-    """Number of the line, SECTION::KEY, value. YAML has the section on a line before."""
+    """Yield each line's number, SECTION::KEY and value; YAML has the section on an earlier line."""
     section = ""
     yaml = " version: " in text.split("\n", 1)[0]
     for place, line in enumerate(text.splitlines(), 1):

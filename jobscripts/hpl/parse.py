@@ -1,10 +1,9 @@
-"""Reads HPL's figures from out.CLIENT: hpcc's whole output file, or what xhpl printed.
+"""Reads HPL's figures from out.CLIENT: the complete output file of hpcc, or the output of xhpl.
 
-Neither program can be taken at its exit code: xhpl ends with 0 after a failed residual check, and
-hpcc, given a grid that does not fit, silently runs a problem of its own and says Success=1. So the
-residual's verdict is read and the problem that was solved is compared with the one asked for. A run
-may solve several systems (several values of SEVERAL): each is looked at so, and one that failed
-fails the run.
+The exit codes of these programs are not reliable. xhpl exits with 0 after a failed residual check.
+hpcc, with an invalid grid, silently solves another problem and reports Success=1. So the residual's
+verdict is read, and the solved problem is compared with the requested one. A run may solve several
+systems (several values of SEVERAL). Each is checked, and one that failed fails the run.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from steelyard.jobscripts.registry import Result
 from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 NUMBER = r"[0-9][0-9.eE+-]*"
-# The columns of the result line: variant, N, NB, P, Q, time (s), rate (Gflop/s); NVIDIA's has the
-# rate of each GPU behind.
+# The columns of the result line: variant, N, NB, P, Q, time (s), rate (Gflop/s). NVIDIA's program
+# appends the rate of each GPU.
 ROW = re.compile(
     rf"^(W[RC]\w+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[ \t]+({NUMBER})[ \t]+({NUMBER})"
     rf"(?:[ \t]+\([ \t]*{NUMBER}\))?[ \t]*$",
@@ -49,15 +48,15 @@ XHPL_END = re.compile(r"\nEnd of Tests\.\n={60,}\n")
 SETTING = re.compile(r"^(SWAP|L1|U|EQUIL|ALIGN) *: (.*?) *$", re.MULTILINE)
 PLACES = {"1ring": 0, "1ringM": 1, "2ring": 2, "2ringM": 3, "long": 4, "longM": 5}
 SWAPS = {"bin-exch": "Binary-exchange", "long": "Spread-roll (long)"}
-# Programs that factor in lower precision print HPL's own table; their rate is not HPL's.
+# Programs that factor in lower precision print HPL's table, but their rate is not HPL's.
 MIXED = re.compile(
     r"^(?:HPLMXP_\w+|HPL_AI +W|HPL-(?:AI|MxP)-NVIDIA|\*+ HPL[- ]MxP Result)", re.MULTILINE
 )
-# rocHPL with -P, -Q or -N: its table is in HPL.out, only its progress is on stdout.
+# rocHPL with -P, -Q or -N writes its table to HPL.out, and prints only its progress.
 ROCHPL_SCORE = re.compile(r"^Final Score: +\S+ GFLOPS *$", re.MULTILINE)
 NVIDIA = re.compile(r"^HPL-NVIDIA \d+\.\d+", re.MULTILINE)
-# NVIDIA's row since 24.3: the mapping is all that the variant names, for the program ignores these
-# parameters. A value other than HPL.dat's default would be a condition that was not measured.
+# NVIDIA's row since 24.3. The variant contains only the mapping, since the program ignores the
+# parameters below: a value other than HPL.dat's default would have no effect.
 NVIDIA_ROW = re.compile(r"W[RC]\d")
 NVIDIA_IGNORES: Mapping[str, object] = {
     "pfact": "right",
@@ -71,17 +70,17 @@ NVIDIA_IGNORES: Mapping[str, object] = {
     "equilibration": True,
     "alignment": 8,
 }
-# What a run may have several values of (hpl.toml).
+# Parameters that may have several values in a run (hpl.toml).
 SEVERAL = ("nb", "pfact", "nbmin", "ndiv", "rfact", "bcast", "depth")
-LEAST_RATE, MOST_RATE = 1e-9, 1e12  # Gflop/s; beyond, the output is damaged
+LEAST_RATE, MOST_RATE = 1e-9, 1e12  # Gflop/s; other rates mean that the output is damaged
 
 
 @dataclass(frozen=True)
 class Solution:
     """One solved problem: n, nb, p, q, the printed time and rate, residual and its verdict.
 
-    `variant`: the letters and digits by which HPL names the algorithm (HPL_pdtest.c): W, mapping,
-    depth, broadcast, recursive factorization, ndiv, panel factorization, nbmin.
+    `variant` is HPL's name of the algorithm (HPL_pdtest.c): W, mapping, depth, broadcast, recursive
+    factorization, ndiv, panel factorization, nbmin.
     """
 
     variant: str
@@ -95,14 +94,17 @@ class Solution:
 
     @property
     def operations(self) -> float:
-        """Floating-point operations, as HPL_pdtest.c counts them."""
+        """Return the number of floating-point operations, as HPL_pdtest.c counts them."""
         n = self.problem[0]
         return (2.0 / 3.0 * n + 1.5) * n * n
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """gflops, hpl_s and residual of the one system; of several the fastest one's (residual: the
-    largest), which of them that is, their mean rate, and each one's rate and residual."""
+    """Return gflops, hpl_s (in s) and residual of the system.
+
+    Of several systems these are the fastest one's figures and the largest residual, followed by the
+    index of the fastest, the mean rate, and each system's rate and residual.
+    """
     name = f"out.{client}"
     asked = order_asked(folder, client, parameters)
     if parameters["xhpl"]:
@@ -128,7 +130,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _refuse_other_programs(name: str, text: str) -> None:
-    """OutputError for a program whose output begins or ends as HPL's and has no rate of HPL."""
+    """Raise OutputError for a program with similar output whose rate is not HPL's."""
     mixed = MIXED.search(text)
     if mixed:
         raise OutputError(
@@ -147,7 +149,10 @@ def _refuse_other_programs(name: str, text: str) -> None:
 def _named_in_full(
     name: str, solved: list[Solution], asked: Mapping[str, object]
 ) -> list[Solution]:
-    """HPL-NVIDIA's systems with HPL's name of what was asked for, whose other letters it ignores."""
+    """Return HPL-NVIDIA's systems with HPL's complete variant names of the request.
+
+    Raises OutputError if the request has parameters that HPL-NVIDIA ignores.
+    """
     ignored = [key for key, default in NVIDIA_IGNORES.items() if str(asked[key]) != str(default)]
     if ignored:
         raise OutputError(
@@ -164,7 +169,7 @@ def _named_in_full(
 
 
 def _each(solved: list[Solution]) -> Iterator[Result]:
-    """What is told of several systems: the fastest one's place, the mean, and every one's figures."""
+    """Yield the index of the fastest of several systems, the mean, and the figures of each."""
     rates = [one.gflops for one in solved]
     yield Result("best_system", rates.index(max(rates)) + 1, "1", 1)
     yield Result("mean_gflops", sum(rates) / len(rates), "Gflop/s", 1)
@@ -174,7 +179,7 @@ def _each(solved: list[Solution]) -> Iterator[Result]:
 
 
 def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> dict[str, object]:
-    """The parameters, n as the node worked it out of `memory`: line 6 of the input file kept."""
+    """Return the parameters; with `memory`, n is read from line 6 of the node's input file."""
     if not parameters["memory"]:
         return dict(parameters)
     name = f"hpl.{client}.dat"
@@ -188,8 +193,10 @@ def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> 
 def solved_by_hpcc(
     name: str, text: str, asked: Mapping[str, object]
 ) -> tuple[list[Solution], float, float]:
-    """HPL's part of hpcc's output, checked; time (s) and rate (Gflop/s) of the fastest system with
-    the six digits of hpcc's summary."""
+    """Return the checked systems of HPL's section of hpcc's output.
+
+    Time (s) and rate (Gflop/s) of the fastest system have the six digits of hpcc's summary.
+    """
     solved = _solutions(name, _section(name, text))
     _check(name, solved, asked)
     return solved, *_summary(name, text, max(solved, key=lambda one: one.gflops))
@@ -203,7 +210,7 @@ def _section(name: str, text: str) -> str:
 
 
 def _solutions(name: str, text: str) -> list[Solution]:
-    """Every system of the output: each result line, and the one residual before the next."""
+    """Return every system of the output: each result line, and the one residual after it."""
     rows = list(ROW.finditer(text))
     ends = [*(row.start() for row in rows[1:]), len(text)]
     residuals = [
@@ -254,7 +261,7 @@ def _complaint(text: str) -> str:
 
 
 def _check(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
-    """That they are the systems asked for, each once and right, in times and rates that agree."""
+    """Check that the systems are the requested ones, each once and correct; compare their times."""
     asked = [(one["n"], one["nb"], one["p"], one["q"]) for one in _asked(parameters)]
     for solution in solved:
         if solution.problem not in asked:
@@ -272,7 +279,7 @@ def _check(name: str, solved: list[Solution], parameters: Mapping[str, object]) 
 
 
 def _asked(parameters: Mapping[str, object]) -> list[dict[str, object]]:
-    """The parameters of each system: one for every combination of what was given several values."""
+    """Return the parameters of each system: one per combination of several values."""
     values = [
         str(value).split() if key in SEVERAL else [value] for key, value in parameters.items()
     ]
@@ -281,10 +288,10 @@ def _asked(parameters: Mapping[str, object]) -> list[dict[str, object]]:
 
 
 def _check_residuals(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
-    """The printed verdict is not believed alone: the residual is compared with what was asked."""
+    """Check the printed verdict, and compare the residual with the requested threshold."""
     threshold = float(str(parameters["threshold"]))
     failed = [one for one in solved if not one.passed]
-    # HPL prints one decimal of it.
+    # HPL prints the threshold with one decimal.
     if abs(solved[0].threshold - threshold) > 0.051:
         raise OutputError(
             name, f"residuals up to {solved[0].threshold} passed, asked was {threshold}"
@@ -303,7 +310,7 @@ def _check_residuals(name: str, solved: list[Solution], parameters: Mapping[str,
 
 
 def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
-    """Every algorithm that was asked for was run once; what holds for all is as it was asked."""
+    """Check that every requested algorithm was run once, and the settings of all of them."""
     asked = {f"{_variant(one)} with NB {one['nb']}" for one in _asked(parameters)}
     found = [f"{one.variant} with NB {one.problem[1]}" for one in solved]
     if set(found) != asked or len(found) != len(asked):
@@ -323,7 +330,7 @@ def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, 
 
 
 def _other_variants(found: list[str], asked: set[str]) -> str:
-    """What is wrong, in words; of one system alone the variant."""
+    """Describe the difference; for one system, only the variant."""
     if len(found) == len(asked) == 1:
         (wanted,) = asked
         return f"variant {found[0].split()[0]} was run instead of {wanted.split()[0]}"
@@ -333,7 +340,7 @@ def _other_variants(found: list[str], asked: set[str]) -> str:
 
 
 def _variant(one: Mapping[str, object]) -> str:
-    """HPL's name of an algorithm (HPL_pdtest.c)."""
+    """Return HPL's name of an algorithm (HPL_pdtest.c)."""
     return "".join(
         [
             "W",
@@ -349,7 +356,7 @@ def _variant(one: Mapping[str, object]) -> str:
 
 
 def _agree(name: str, solution: Solution, time_s: float) -> None:
-    """The printed time has two decimals, the rate at least four digits."""
+    """Compare time and rate: the printed time has two decimals, the rate at least four digits."""
     if abs(time_s - solution.time_s) > 0.006 + 0.002 * time_s:
         raise OutputError(
             name, f"time {solution.time_s} s and rate {solution.gflops} Gflop/s do not go together"
@@ -357,20 +364,20 @@ def _agree(name: str, solution: Solution, time_s: float) -> None:
 
 
 def summary(text: str) -> dict[str, str]:
-    """hpcc's own summary, KEY=VALUE; empty unless there is exactly one."""
+    """Return hpcc's summary, KEY=VALUE; {} unless there is exactly one."""
     sections = HPCC_SUMMARY.findall(text)
     return dict(SUMMARY.findall(sections[0])) if len(sections) == 1 else {}
 
 
 def value(name: str, metric: str, values: Mapping[str, str]) -> float:
-    """A number of hpcc's summary; OutputError without it."""
+    """Return a number of hpcc's summary; raise OutputError if it is missing."""
     if metric not in values:
         raise OutputError(name, f"the summary has no {metric}")
     return number(name, metric, values[metric])
 
 
 def _summary(name: str, text: str, solution: Solution) -> tuple[float, float]:
-    """Time and rate with the six digits of hpcc's summary."""
+    """Return time (s) and rate (Gflop/s) with the six digits of hpcc's summary."""
     values = summary(text)
     if values.get("Success") != "1":
         raise FailedError(f"hpcc says Success={values.get('Success', '(nothing)')}")

@@ -1,7 +1,7 @@
-"""Reads what the IO500 printed into out.CLIENT: its phases and its score.
+"""Reads the output of IO500 in out.CLIENT: its phases and its score.
 
-The score is computed anew from the phases: the geometric mean of four bandwidths, that of eight rates,
-and the square root of their product. Its own word INVALID fails the run unless `invalid = true`.
+The score is recomputed from the phases: the geometric mean of four bandwidths, that of eight rates,
+and the square root of their product. The mark INVALID fails the run unless `invalid = true`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROUNDED = 1e-6  # six decimals are printed
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The score, what it is made of, and every phase."""
+    """Return the score, its two components, and every phase."""
     name = f"out.{client}"
     expected = "'The result files are stored in the directory: …' is expected"
     text = read_complete(folder, client, "io500", END, expected)
@@ -71,7 +71,7 @@ def _metric(phase: str) -> str:
 
 
 def _phases(name: str, text: str) -> tuple[dict[str, float], list[str]]:
-    """Rate of each of the twelve, once; those that it calls invalid."""
+    """Return the rate of each of the twelve phases, and the names of invalid ones."""
     phases: dict[str, float] = {}
     invalid = []
     for place, line in enumerate(text.splitlines(), 1):
@@ -96,7 +96,7 @@ def _phases(name: str, text: str) -> tuple[dict[str, float], list[str]]:
 def _score(
     name: str, text: str, phases: Mapping[str, float]
 ) -> tuple[float, float, float, str | None]:
-    """Bandwidth, rate, score as they are printed, and the word INVALID."""
+    """Return bandwidth, rate and score as printed, and the mark INVALID or None."""
     lines = [line for line in text.splitlines() if line.startswith("[SCORE")]
     found = SCORE.fullmatch(lines[0]) if len(lines) == 1 else None
     if found is None:
@@ -105,7 +105,7 @@ def _score(
     of = [[phases[one] for one in names] for names in (BANDWIDTHS, RATES)]
     bandwidth, iops = (_geometric_mean(rates) for rates in of)
     expected = (bandwidth, iops, math.sqrt(bandwidth * iops))
-    # The least of the phases is the least exactly told.
+    # The smallest rate has the largest relative error.
     unsure = ROUNDED + ROUNDED / min(min(rates) for rates in of)
     for what, one, by_phases in zip(("bandwidth", "IOPS", "score"), told, expected, strict=True):
         if abs(one - by_phases) > ROUNDED + unsure * by_phases:

@@ -1,7 +1,7 @@
-"""Reads what IOR left in out.CLIENT: its text, or its JSON document, of versions 3.3 and 4.0.
+"""Reads the output of IOR 3.3 and 4.0 in out.CLIENT: its text, or its JSON document.
 
-Every repetition's rate is compared with the bytes of all ranks and its time, and all of them with the
-most, least and mean that IOR's own summary tells.
+Every repetition's rate is compared with the bytes of all ranks and its time. All of them together
+are compared with maximum, minimum and mean in IOR's summary.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SUMMARY = re.compile(
     r"^Summary of all tests:\nOperation .*\n((?:.*\n)*?)Finished +: .+\n", re.MULTILINE
 )
 WRONG_DATA = re.compile(r"Incorrect data on \w+ \(\d+ errors found\)")
-# The columns of a summary's row that are read.
+# The columns that are read of a summary's row.
 MOST, LEAST, MEAN, STONEWALL, RANKS, REPETITIONS, SEGMENTS, BLOCK = 1, 2, 3, 10, 13, 15, 21, 22
 COLUMNS = 27
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """Rate (MiB/s) and time (s) as they are printed."""
+    """Rate (MiB/s) and time (s) as printed."""
 
     rate: str
     seconds: str
@@ -43,19 +43,19 @@ class Repetition:
 
 @dataclass(frozen=True)
 class Summary:
-    """What IOR says of all repetitions of an operation."""
+    """IOR's summary of all repetitions of an operation."""
 
     most: str
     least: str
     mean: str
     ranks: int
     repetitions: int
-    all_bytes: int  # of all ranks, each repetition
-    stonewall: bool  # fewer, then
+    all_bytes: int  # of all ranks, in each repetition
+    stonewall: bool  # then fewer bytes were transferred
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Bytes a second of every write and every read."""
+    """Return the bytes per second of every write and every read."""
     name = f"out.{client}"
     if parameters["summary"] == "json":
         rows, summaries = _json(name, read_output(folder, client, "IOR"))
@@ -82,7 +82,7 @@ Rows = dict[str, list[Repetition]]
 
 
 def _text(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
-    """IOR's own text: one test."""
+    """Read IOR's text, which has one test."""
     summary = SUMMARY.search(text)
     if len(HEAD.findall(text)) != 1 or summary is None:
         raise OutputError(name, "not the output of one IOR: 'IOR-VERSION: …' is expected once")
@@ -121,7 +121,7 @@ def _summary_row(
 
 
 def _json(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
-    """IOR's document; 3.3 has a list of each repetition's operations, 4.0 one list of all."""
+    """Read IOR's document: 3.3 has a list of operations per repetition, 4.0 one list of all."""
     document, _ = read_document(name, text, json.JSONDecoder(parse_float=str))
     try:
         (test,) = document["tests"]
@@ -174,7 +174,7 @@ def _summary_object(one: Mapping[str, object], segments: int, stonewall: bool) -
 def _check(
     part: str, rows: Sequence[Repetition], summary: Summary, parameters: Mapping[str, object]
 ) -> None:
-    """It is what was asked for, and its figures go together."""
+    """Check that this is the requested test, and that its figures agree."""
     for what, found in (("ranks", summary.ranks), ("repetitions", summary.repetitions)):
         if found != parameters[what]:
             raise OutputError(part, f"{what} = {found} instead of {parameters[what]}")
@@ -201,7 +201,7 @@ def _check_row(part: str, one: Repetition, summary: Summary) -> None:
         raise OutputError(part, f"a rate of {one.rate} MiB/s cannot be")
     expected_s = summary.all_bytes / MIB / rate
     unsure_s = _half_unit(one.seconds) + expected_s * _half_unit(one.rate) / rate
-    # At a stonewall fewer bytes were moved; how many is told of all repetitions only.
+    # At a stonewall fewer bytes are transferred; IOR prints how many for all repetitions only.
     if seconds - expected_s > unsure_s or (
         expected_s - seconds > unsure_s and not summary.stonewall
     ):
@@ -212,5 +212,5 @@ def _check_row(part: str, one: Repetition, summary: Summary) -> None:
 
 
 def _half_unit(word: str) -> float:
-    """Half of the last digit that is printed, and a little."""
+    """Return slightly more than half of the last printed digit."""
     return 0.51 * 10.0 ** -len(word.partition(".")[2])

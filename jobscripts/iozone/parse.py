@@ -1,8 +1,8 @@
-"""Reads what IOzone printed into out.CLIENT: versions 3.4 and 3.507, throughput and auto mode.
+"""Reads the output of IOzone 3.4 and 3.507 in out.CLIENT: throughput mode and auto mode.
 
-Its "kB", which versions before 3.43 call KB, are 1024 bytes. An exit code says nothing: the last line
-must be there, and every figure of the tests that were asked for. With -O or -N the same table has
-operations a second, or microseconds: that is refused.
+Its "kB", which versions before 3.43 call KB, are 1024 bytes. The exit code is not reliable: the
+last line must exist, and every figure of the requested tests. With -O or -N the same table contains
+operations per second, or microseconds, and is rejected.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
 END = re.compile(r"^iozone test complete\.\n", re.MULTILINE)
-# Test of -i: its columns in auto mode, which stand in this order.
+# Columns of a test (-i) in auto mode, in this order.
 COLUMNS = {
     0: ("write", "rewrite"),
     1: ("read", "reread"),
@@ -29,7 +29,7 @@ COLUMNS = {
     6: ("fwrite", "frewrite"),
     7: ("fread", "freread"),
 }
-# What throughput mode calls them.
+# Their names in throughput mode.
 WORKERS = {
     "initial writers": "write",
     "rewriters": "rewrite",
@@ -58,7 +58,7 @@ KIB = 1024
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Bytes per second of each test; in auto mode an iteration for each pair of sizes."""
+    """Return bytes per second of each test; in auto mode, one iteration per pair of sizes."""
     name = f"out.{client}"
     text = read_output(folder, client, "iozone")
     trouble = re.search(r"^(Can not open|Error|iozone: ).*$", text, re.MULTILINE)
@@ -85,7 +85,7 @@ def _check_unit(name: str, text: str) -> None:
 
 
 def _check_switches(name: str, text: str, parameters: Mapping[str, object]) -> None:
-    """iozone repeats its command line: that fsync, close and O_DIRECT were as asked for."""
+    """Check fsync, close and O_DIRECT in the command line, which iozone repeats."""
     commands = COMMAND.findall(text)
     if len(commands) != 1:
         raise OutputError(name, "no command line in it")
@@ -134,7 +134,9 @@ def _auto(name: str, text: str, tests: list[int], parameters: Mapping[str, objec
 
 
 def _pairs(parameters: Mapping[str, object]) -> list[tuple[int, int]]:
-    """Files and records from the smallest to the largest, doubled; no record above its file."""
+    """Return sizes of file and record in KiB, doubled from the smallest; no record exceeds its
+    file.
+    """
     keys = ("size", "most_size", "record", "most_record")
     size, most_size, record, most_record = (_kib(parameters[key]) for key in keys)
     return [

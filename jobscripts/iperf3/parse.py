@@ -1,8 +1,8 @@
 """Reads the reports of iperf3 --json in out.CLIENT.
 
-iperf3 ends with 0 after a refused connection: the key `error` decides. Before 3.9 it did not say
-what arrived of UDP, or told only one of two directions: such reports are refused. What was asked
-for stands in `start.test_start` and is compared.
+iperf3 ends with 0 after a refused connection, so the key `error` decides. Versions before 3.9 do
+not report how much UDP data arrived, or report only one of two directions; such reports are
+rejected. The parameters in `start.test_start` are compared with the requested ones.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OLD = "missing: iperf3 3.9 or newer is needed"
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The figures of every pair, one iteration each, and the sum of their rates."""
+    """Return the figures of every pair, one iteration each, and the sum of their rates."""
     found, total = [], 0.0
     pairs = read_pairs(folder, client, "iperf3")
     for iteration, pair in enumerate(pairs, 1):
@@ -36,7 +36,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _end(pair: Pair, parameters: Mapping[str, object]) -> Json:
-    """The part `end` of a report that is whole and of the test that was asked for."""
+    """Return the section `end` of a complete report of the requested test."""
     report = pair.report
     if not isinstance(report, dict):
         raise OutputError(pair.where, f"no report, but: {str(report)[:200]!r}")
@@ -85,7 +85,7 @@ def _figures(
 
 
 def _rate(where: str, part: Json, parameters: Mapping[str, object]) -> float:
-    """bit/s; the transfer must have lasted as long as was asked, and something have arrived."""
+    """Return the rate in bit/s; raise if the transfer was too short or empty."""
     seconds = number(where, part, "seconds")
     if seconds < (1 - report_checks.LATE) * report_checks.seconds_asked(parameters):
         raise OutputError(where, f"{seconds} s instead of {parameters['seconds']} s were measured")
@@ -96,7 +96,7 @@ def _rate(where: str, part: Json, parameters: Mapping[str, object]) -> float:
 
 
 def _windows(pair: Pair, end: Json, iteration: int) -> list[Result]:
-    """Congestion windows and round-trip time of the streams that the client sent."""
+    """Return congestion windows and round-trip time of the streams that the client sent."""
     where = pair.where
     rows = [row.get("sender", {}) for row in report_checks.ends(where, end)]
     senders = [row for row in rows if row.get("sender")]
@@ -116,7 +116,7 @@ def _windows(pair: Pair, end: Json, iteration: int) -> list[Result]:
 
 
 def _seconds(report: object) -> Iterator[Json]:
-    """Each measured second of each stream that the client sent."""
+    """Yield each measured second of each stream that the client sent."""
     intervals = report.get("intervals") if isinstance(report, dict) else None
     for interval in intervals if isinstance(intervals, list) else []:
         for row in interval.get("streams", []):

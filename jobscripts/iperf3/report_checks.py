@@ -1,4 +1,4 @@
-"""Whether a report of iperf3 is whole: no stream or interval is lost, and rate, bytes and seconds agree."""
+"""Checks that a report of iperf3 has all streams and intervals, and that its figures agree."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.pairs import number
 
 Json = dict[str, object]
-LATE = 0.1  # a transfer may end so much earlier than asked, as a share of its seconds
-GAP_S = 0.1  # iperf3 leaves out a last interval that is shorter and had no data (iperf_api.c)
-ROUNDED = 1e-4  # bytes and rates come from one count each; seconds are told with six decimals
+LATE = 0.1  # how much earlier a transfer may end, as a share of the requested seconds
+GAP_S = 0.1  # iperf3 omits a last interval that is shorter and had no data (iperf_api.c)
+ROUNDED = 1e-4  # bytes and rates are from one count each; seconds are printed with six decimals
 
 
 def check_report(where: str, report: object, end: Json, parameters: Mapping[str, object]) -> None:
-    """OutputError unless every stream asked for is there, in every interval and in the sums."""
+    """Raise OutputError unless each requested stream is in every interval and in the sums."""
     asked = int(str(parameters["streams"])) * (2 if parameters["direction"] == "both" else 1)
     streams = ends(where, end)
     if len(streams) != asked:
@@ -25,12 +25,12 @@ def check_report(where: str, report: object, end: Json, parameters: Mapping[str,
 
 
 def seconds_asked(parameters: Mapping[str, object]) -> float:
-    """How long the transfer should have lasted."""
+    """Return the requested duration in s."""
     return float(str(parameters["seconds"]))
 
 
 def ends(where: str, end: Json) -> list[dict[str, Json]]:
-    """What the end tells of each stream: `sender` and `receiver` (TCP) or `udp`."""
+    """Return the final section of each stream: `sender` and `receiver` (TCP) or `udp`."""
     rows = end.get("streams")
     if not isinstance(rows, list) or not all(_is_stream(row) for row in rows):
         raise OutputError(where, "no 'streams' with a 'sender' (TCP) or 'udp' in each")
@@ -44,7 +44,7 @@ def _is_stream(row: object) -> bool:
 
 
 def rate(where: str, part: Json) -> float:
-    """bit/s as it was told, compared with bytes and seconds."""
+    """Return the reported rate in bit/s, after a comparison with bytes and seconds."""
     told = number(where, part, "bits_per_second")
     count, seconds = number(where, part, "bytes"), number(where, part, "seconds")
     true = 8 * count / seconds if seconds > 0 else 0.0
@@ -56,7 +56,7 @@ def rate(where: str, part: Json) -> float:
 
 
 def _sums(where: str, end: Json, streams: list[dict[str, Json]]) -> None:
-    """The streams' bytes, by direction, are those of the sums over them."""
+    """Compare the streams' bytes, by direction, with the reported sums."""
     for back, suffix in ((False, ""), (True, "_bidir_reverse")):
         rows = [row for row in streams if _is_back(row, end) == back]
         for kind, name in (
@@ -70,7 +70,7 @@ def _sums(where: str, end: Json, streams: list[dict[str, Json]]) -> None:
 
 
 def _is_back(row: dict[str, Json], end: Json) -> bool:
-    """With both directions, the second one's streams are those that the client did not send."""
+    """Whether a stream is of the second direction: then the client did not send it."""
     part = row.get("sender") or row.get("udp") or {}
     return "sum_sent_bidir_reverse" in end and not part.get("sender")
 
@@ -85,7 +85,7 @@ def _sum(where: str, total: object, name: str, kind: str, parts: list[Json]) -> 
 
 
 def _intervals(where: str, report: object, streams: int, seconds: float) -> None:
-    """The measured intervals follow each other until the end, with every stream in each."""
+    """Check that the measured intervals are contiguous until the end, with all streams in each."""
     reached = 0.0
     for start, end, count in measured(where, report):
         if abs(start - reached) > GAP_S:
@@ -102,7 +102,7 @@ def _intervals(where: str, report: object, streams: int, seconds: float) -> None
 
 
 def measured(where: str, report: object) -> Iterator[tuple[float, float, int]]:
-    """Start, end and number of streams of every interval that counts."""
+    """Yield start (s), end (s) and number of streams of every interval that is not omitted."""
     rows = report.get("intervals") if isinstance(report, dict) else None
     for row in rows if isinstance(rows, list) else []:
         streams = row.get("streams") if isinstance(row, dict) else None

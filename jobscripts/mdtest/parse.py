@@ -1,8 +1,9 @@
-"""Reads what mdtest printed into out.CLIENT: its tables of rates and times, versions 3.3 to 4.1.
+"""Reads the output of mdtest 3.3 to 4.1 in out.CLIENT: its tables of rates and times.
 
-Of one iteration 3.3 tells the fastest, the slowest and the mean rank, 4.0 the slowest three times. What
-all ranks have done together is done when the slowest has: that rate, which must go with the longest
-time, is the result in all. 4.1 calls its times "ms/op", yet they are the seconds of the whole phase.
+For one iteration 3.3 prints the fastest, the slowest and the mean rank, 4.0 three times the
+slowest. All ranks together have finished when the slowest has. So its rate, which must agree with
+the longest time, is the overall result. 4.1 labels its times "ms/op", but they are the seconds of
+the complete phase.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ ROUNDED_S, ROUNDED_RATE = 0.00051, 0.00051  # both are printed with three decima
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Files and directories a second, of each operation."""
+    """Return files and directories per second of each operation."""
     name = f"out.{client}"
     text = read_complete(folder, client, "mdtest", END, "'-- finished at … --' is expected")
     count = _problem(name, text, parameters)
@@ -70,7 +71,7 @@ def _version(name: str, text: str) -> str:
 
 
 def _problem(name: str, text: str, parameters: Mapping[str, object]) -> int:
-    """Files (or directories) of all ranks; OutputError when it is not the problem asked for."""
+    """Return the files (or directories) of all ranks; raise OutputError for another problem."""
     found = PROBLEM.findall(text)
     ranks = int(str(parameters["ranks"]))
     count = ranks * int(str(parameters["files"]))
@@ -85,7 +86,7 @@ Rows = dict[str, tuple[float, float]]
 
 
 def _tables(name: str, text: str) -> tuple[Rows, Rows]:
-    """Least and most of each operation: rates, and times."""
+    """Return minimum and maximum of each operation: rates, and times in s."""
     found = TABLE.findall(text)
     if [(one[0], one[1]) for one in found] != [("rate", "1"), ("time", "1")]:
         told = ", ".join(f"{one[0]} of {one[1]} iterations" for one in found) or "none"
@@ -100,7 +101,7 @@ def _tables(name: str, text: str) -> tuple[Rows, Rows]:
 
 
 def _rows(name: str, table: str, lines: str) -> Rows:
-    """Those of trees, a few folders of mdtest's own, are left out."""
+    """Return the rows of a table, without those of trees, which are a few folders of mdtest."""
     rows: Rows = {}
     for line in lines.splitlines():
         match = ROW.fullmatch(line)
@@ -119,7 +120,7 @@ def _rows(name: str, table: str, lines: str) -> Rows:
 def _rate(
     name: str, operation: str, rates: tuple[float, float], times_s: tuple[float, float], count: int
 ) -> Result:
-    """That of the slowest rank, whose time has three decimals."""
+    """Return the rate of the slowest rank, compared with its time of three decimals."""
     rate, longest_s = rates[0], times_s[1]
     if rate <= 0:
         raise OutputError(

@@ -1,8 +1,8 @@
 """The program that all ranks of the benchmark mpi run: rank 0 prints one JSON document.
 
-`tests`: for each test and message size the seconds of one operation in each repetition (for
-latency half a round trip, for bandwidth one message), of the slowest rank. A message that did not
-arrive as it was sent ends all ranks.
+`tests` has, for each test and message size, the seconds of one operation on the slowest rank, one
+value per repetition. For latency this is half a round trip, for bandwidth one message. A message
+that arrives damaged ends all ranks.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Row:
 
 
 def main() -> None:
-    """Measure what the arguments say."""
+    """Run the requested tests."""
     options = read_options()
     world = make_world(MPI.COMM_WORLD)
     names = list(TESTS) if options.test == "all" else [options.test]
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def read_options() -> argparse.Namespace:
-    """The arguments that job.sh gives."""
+    """Parse the arguments that job.sh passes."""
     parser = argparse.ArgumentParser(prog="steelyard.jobscripts.mpi.client")
     parser.add_argument("--test", choices=["all", *TESTS], default="all")
     for name, default in (
@@ -68,7 +68,7 @@ def read_options() -> argparse.Namespace:
 
 
 def make_world(comm: MPI.Intracomm) -> World:
-    """The pair is rank 0 and the first rank on another node; on one node, the middle one."""
+    """Return the ranks; the pair is rank 0 and the first on another node, or the middle rank."""
     nodes = comm.allgather(MPI.Get_processor_name())
     others = [rank for rank, node in enumerate(nodes) if node != nodes[0]]
     ranks = comm.Get_size()
@@ -76,7 +76,7 @@ def make_world(comm: MPI.Intracomm) -> World:
 
 
 def sizes_of(test: str, smallest: int, largest: int) -> Iterator[int]:
-    """Doubled from the smallest on, and the largest; a barrier has none."""
+    """Yield sizes doubled from the smallest, and the largest; a barrier has one size, 0."""
     size = smallest
     if test == "barrier":
         yield 0
@@ -88,14 +88,14 @@ def sizes_of(test: str, smallest: int, largest: int) -> Iterator[int]:
 
 
 def count_of(size: int, iterations: int) -> int:
-    """Fewer operations for large messages."""
+    """Return the number of operations, which is smaller for large messages."""
     if size <= FULL_COUNT_BYTES:
         return iterations
     return min(iterations, max(LEAST_COUNT, iterations * FULL_COUNT_BYTES // size))
 
 
 def measure(world: World, test: str, size: int, options: argparse.Namespace) -> Row:
-    """All repetitions of a test with one size."""
+    """Run all repetitions of a test with one size."""
     count = count_of(size, options.iterations)
     task = prepare(test, world, size)
     if task is not None and options.warm_up:
@@ -109,7 +109,7 @@ def measure(world: World, test: str, size: int, options: argparse.Namespace) -> 
 
 
 def repetition(world: World, task: Task | None, count: int) -> float:
-    """Seconds of one operation, of the slowest rank."""
+    """Return the seconds of one operation on the slowest rank."""
     world.comm.Barrier()
     start = MPI.Wtime()
     if task is not None:
@@ -120,14 +120,14 @@ def repetition(world: World, task: Task | None, count: int) -> float:
 
 
 def stop(world: World, message: str) -> None:
-    """All ranks end."""
+    """End all ranks with a message."""
     sys.stderr.write(f"steelyard: rank {world.rank}: {message}\n")
     sys.stderr.flush()
     world.comm.Abort(1)
 
 
 def document(world: World, nodes: list[str], rows: list[Row]) -> dict[str, object]:
-    """What rank 0 prints."""
+    """Return the document that rank 0 prints."""
     return {
         "format": "steelyard-mpi",
         "version": 1,
@@ -139,7 +139,7 @@ def document(world: World, nodes: list[str], rows: list[Row]) -> dict[str, objec
 
 
 def write_tags(path: Path, rows: list[Row]) -> None:
-    """The network as the job met it: latency of the smallest message, bandwidth of the largest."""
+    """Append tags of the network: latency of the smallest message, bandwidth of the largest."""
     latencies = [row for row in rows if row.test == "latency"]
     bandwidths = [row for row in rows if row.test == "bandwidth"]
     with path.open("a", encoding="utf-8") as file:

@@ -1,7 +1,7 @@
-"""What is timed: each test is prepared for one message size, and then does `count` operations.
+"""The timed operations: each test is prepared for one message size, then runs `count` operations.
 
-Ranks that have no part in a test get None. Buffers are made before the timing, contents checked
-after it.
+Ranks that do not take part in a test get None. Buffers are allocated before the timing, and
+contents are checked after it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 from mpi4py import MPI
 
-WINDOW = 16  # messages on their way at once, in the tests of bandwidth
+WINDOW = 16  # messages that are in flight at the same time, in the bandwidth tests
 DOUBLE = 8  # bytes
 TAG = 7
 
 
 @dataclass(frozen=True)
 class World:
-    """All ranks, and the two that measure latency and bandwidth."""
+    """All ranks, and the pair that measures latency and bandwidth."""
 
     comm: MPI.Intracomm
     rank: int
@@ -29,13 +29,13 @@ class World:
 
     @property
     def partner(self) -> int:
-        """The other one of the pair."""
+        """Return the other rank of the pair."""
         return self.second if self.rank == self.first else self.first
 
 
 @dataclass(frozen=True)
 class Task:
-    """`run(count)` is timed; `right()` tells whether what arrived is what was sent."""
+    """`run(count)` is timed; `right()` returns whether the data arrived unchanged."""
 
     run: Callable[[int], None]
     right: Callable[[], bool]
@@ -45,7 +45,7 @@ Prepare = Callable[[World, int], Task]
 
 
 def latency(world: World, size: int) -> Task:
-    """Round trips between the pair."""
+    """Return a task of round trips between the pair."""
     comm, partner, leads = world.comm, world.partner, world.rank == world.first
     out, back = pattern(size), bytearray(size)
 
@@ -62,7 +62,7 @@ def latency(world: World, size: int) -> Task:
 
 
 def bandwidth(world: World, size: int) -> Task:
-    """Messages from the first of the pair to the second, then an answer."""
+    """Return a task of messages from the first rank of the pair to the second, then an answer."""
     comm, partner, sends = world.comm, world.partner, world.rank == world.first
     buffers = [pattern(size) if sends else bytearray(size) for _ in range(WINDOW)]
     post = comm.Isend if sends else comm.Irecv
@@ -77,7 +77,7 @@ def bandwidth(world: World, size: int) -> Task:
 
 
 def bi_bandwidth(world: World, size: int) -> Task:
-    """Messages in both directions at once."""
+    """Return a task of messages in both directions at the same time."""
     comm, partner = world.comm, world.partner
     out, buffers = pattern(size), [bytearray(size) for _ in range(WINDOW)]
 
@@ -93,7 +93,7 @@ def bi_bandwidth(world: World, size: int) -> Task:
 
 
 def alltoall(world: World, size: int) -> Task:
-    """A message from each rank to each."""
+    """Return a task of messages from each rank to each rank."""
     out, back = bytearray([world.rank % 251]) * (size * world.ranks), bytearray(size * world.ranks)
 
     def run(count: int) -> None:
@@ -106,7 +106,7 @@ def alltoall(world: World, size: int) -> Task:
 
 
 def reduce(world: World, size: int) -> Task:
-    """Sums of `size` bytes of doubles, to rank 0."""
+    """Return a task of sums of `size` bytes of doubles, to rank 0."""
     out, total = doubles(world.rank + 1.0, size), doubles(0.0, size)
 
     def run(count: int) -> None:
@@ -117,7 +117,7 @@ def reduce(world: World, size: int) -> Task:
 
 
 def allreduce(world: World, size: int) -> Task:
-    """The same to all ranks."""
+    """Return a task of the same sums to all ranks."""
     out, total = doubles(world.rank + 1.0, size), doubles(0.0, size)
 
     def run(count: int) -> None:
@@ -128,7 +128,7 @@ def allreduce(world: World, size: int) -> Task:
 
 
 def barrier(world: World, size: int) -> Task:
-    """Barriers; there is no size."""
+    """Return a task of barriers, which have no size."""
     del size
 
     def run(count: int) -> None:
@@ -138,7 +138,7 @@ def barrier(world: World, size: int) -> Task:
     return Task(run, lambda: True)
 
 
-# Between two ranks; among all.
+# Tests between two ranks; tests among all ranks.
 PAIRED: dict[str, Prepare] = {
     "latency": latency,
     "bandwidth": bandwidth,
@@ -154,19 +154,19 @@ TESTS = PAIRED | COLLECTIVE
 
 
 def prepare(test: str, world: World, size: int) -> Task | None:
-    """This rank's part in a test; None when it has none."""
+    """Return this rank's task of a test; None if it does not take part."""
     if test in PAIRED and world.rank not in (world.first, world.second):
         return None
     return TESTS[test](world, size)
 
 
 def pattern(size: int) -> bytearray:
-    """Bytes that tell when they are not in their place."""
+    """Return bytes that differ when they are moved."""
     return bytearray(range(251)) * (size // 251) + bytearray(range(size % 251))
 
 
 def doubles(value: float, size: int) -> array[float]:
-    """As many as fit, at least one."""
+    """Return as many doubles as fit into `size` bytes, at least one."""
     return array("d", [value]) * max(1, size // DOUBLE)
 
 
@@ -176,7 +176,7 @@ def is_sum(world: World, total: array[float]) -> bool:
 
 
 def answer(world: World, sends: bool) -> None:
-    """The sender knows only then that all has arrived."""
+    """Send or receive an answer, from which the sender learns that all messages arrived."""
     if sends:
         world.comm.Recv([bytearray(1), MPI.BYTE], world.partner, TAG)
     else:

@@ -1,4 +1,4 @@
-"""Reads the JSON document of the benchmark mpi in out.CLIENT; its figures, one per repetition."""
+"""Reads the JSON document of the benchmark mpi in out.CLIENT: one figure per repetition."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from steelyard.jobscripts.pairs import number
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
-# Bytes that travel in one operation, as a multiple of the message's: the others give seconds.
+# Bytes transferred in one operation, in message sizes; the other tests have times.
 RATES = {"bandwidth": 1, "bi_bandwidth": 2}
 COLLECTIVE = ("alltoall", "reduce", "allreduce", "barrier")
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Latency of the smallest message, all else of the largest; the profile if it was asked for."""
+    """Return the latency of the smallest message, other figures of the largest, and the profile."""
     name = f"out.{client}"
     text = read_output(folder, client, "the program")
     document, _ = read_document(name, text)
@@ -47,7 +47,7 @@ def _figures(
     rows: Mapping[tuple[object, object], Mapping[str, object]],
     parameters: Mapping[str, object],
 ) -> list[Result]:
-    """A test's figure in each repetition."""
+    """Return a test's figure in each repetition."""
     size = 0 if test == "barrier" else parameters["smallest" if test == "latency" else "largest"]
     row = rows.get((test, size), {})
     seconds = row.get("seconds")

@@ -1,8 +1,8 @@
 """Reads the closing block of an NPB program from out.CLIENT: NASA's 3.3 and 3.4, and ours.
 
-NASA's programs exit with 0 after a failed verification, and some silently leave ranks idle when
-their number does not suit them: so the block's verdict is read, and kernel, class and ranks are
-compared with those asked for.
+NASA's programs exit with 0 after a failed verification, and some silently leave ranks idle if their
+number is unsuitable. So the block's verdict is read, and kernel, class and ranks are compared with
+the requested ones.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 HEAD = re.compile(r"^ ([A-Z]{2}(?:-MZ)?) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
 FIELD = re.compile(r"^ ([A-Z][A-Za-z/. ]*?)[ \t]*=[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-OURS = "Steelyard "  # how the version of our programs begins
-LAST_FIELD = "Version"  # what follows tells how the program was compiled
-# What the programs say above the block; a good block below it contradicts them.
+OURS = "Steelyard "  # prefix of our programs' version
+LAST_FIELD = "Version"  # later fields describe the program's compilation
+# Messages above the block that contradict a good verdict in it.
 FAILED = re.compile(r"^.*\bverification (?:failed|unsuccessful)\b.*$", re.MULTILINE | re.IGNORECASE)
 # CG prints "Error is" with every result.
 ERROR = re.compile(r"^[ \t]*(?:ERROR|Error)\b(?! is\b).*$", re.MULTILINE)
@@ -33,7 +33,7 @@ ACTIVE = ("Active procs", "Active processes")
 
 @dataclass(frozen=True)
 class Block:
-    """The closing block; `seconds` is None where 0.00 was printed."""
+    """The closing block; `seconds` is None if 0.00 was printed."""
 
     kernel: str
     class_name: str
@@ -44,11 +44,11 @@ class Block:
     mops_per_process: float
     seconds: float | None
     version: str
-    vector_bits: int | None  # ours only, where the kernel has wide vectors
+    vector_bits: int | None  # our programs only, if the kernel has wide vectors
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """mops and mops_per_process (Mop/s), and seconds, of the one run; its profile if it was asked for."""
+    """Return mops and mops_per_process (Mop/s), seconds, and the requested profile."""
     name = f"out.{client}"
     if not _has_output(folder / name):
         words = first_words(folder / f"err.{client}")
@@ -70,7 +70,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def read_block(name: str, text: str) -> Block:
-    """The one closing block in the output called `name`."""
+    """Return the only closing block in the output `name`."""
     heads = list(HEAD.finditer(text))
     if not heads:
         said = ERROR.search(text)
@@ -104,7 +104,7 @@ def read_block(name: str, text: str) -> Block:
 
 
 def _one_verdict(name: str, above: str, verification: str) -> None:
-    """The block's verdict must be the one that the program gave above it."""
+    """Check that the block's verdict agrees with messages above it."""
     said = FAILED.search(above)
     if said and verification == "SUCCESSFUL":
         raise OutputError(
@@ -113,7 +113,7 @@ def _one_verdict(name: str, above: str, verification: str) -> None:
 
 
 def first_words(path: Path) -> str:
-    """The first line of a file that says something; mpirun draws lines around what it says."""
+    """Return the first message in a file; mpirun draws lines around its messages."""
     try:
         text = read_regular(path, NOTE_BYTES).decode("utf-8", "replace")
     except OSError:
@@ -126,7 +126,7 @@ def _has_output(path: Path) -> bool:
     try:
         return path.stat().st_size > 0
     except OSError:
-        return True  # read_output tells what is wrong
+        return True  # read_output reports the error
 
 
 def _fields(name: str, text: str) -> dict[str, str]:
@@ -202,7 +202,7 @@ def _vector_bits(name: str, fields: Mapping[str, str]) -> int | None:
 
 
 def _check(name: str, block: Block, parameters: Mapping[str, object]) -> None:
-    """The program must have run what was asked for: else the number belongs to something else."""
+    """Check that the requested problem was solved; raise OutputError otherwise."""
     for what, found, asked in (
         ("kernel", block.kernel, parameters["kernel"]),
         ("class", block.class_name, parameters["class"]),
@@ -219,7 +219,7 @@ def _check(name: str, block: Block, parameters: Mapping[str, object]) -> None:
 
 
 def _check_program(name: str, block: Block, parameters: Mapping[str, object]) -> None:
-    """Whose program ran, where the study names it."""
+    """Check whose program ran, if the study names it."""
     found = "steelyard" if block.version.startswith(OURS) else "nasa"
     asked = parameters["implementation"]
     if asked not in ("", found):
@@ -227,7 +227,7 @@ def _check_program(name: str, block: Block, parameters: Mapping[str, object]) ->
 
 
 def _check_rates(name: str, block: Block) -> None:
-    """Both rates are printed with two decimals, each rounded (NASA's of many digits as floats)."""
+    """Compare the rates: both are printed with two decimals (NASA's of many digits as floats)."""
     expected = block.mops_per_process * block.ranks
     if abs(block.mops - expected) > 0.006 * (block.ranks + 1) + 1e-6 * expected:
         raise OutputError(

@@ -1,7 +1,7 @@
-"""Reads what nuttcp -fparse printed for every pair in out.CLIENT: one line of key=value.
+"""Reads the output of nuttcp -fparse for every pair in out.CLIENT: one line of key=value.
 
-nuttcp ends with 0 when its server vanished, and then tells 0 megabytes in 0 seconds: so the time
-and the amount are looked at.
+nuttcp ends with 0 if its server disappeared, and then prints 0 megabytes in 0 seconds. So time and
+amount are checked.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from steelyard.jobscripts.pairs import Pair, number, read_pairs
 from steelyard.jobscripts.registry import Result
 
 LINE = re.compile(r"megabytes=[0-9.]+(?: [a-z_A-Z]+=[0-9.]+)+", re.ASCII)
-LATE = 0.1  # a transfer may end so much earlier than asked, as a share of its seconds
+LATE = 0.1  # how much earlier a transfer may end, as a share of the requested seconds
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The figures of every pair, one iteration each, and the sum of their rates."""
+    """Return the figures of every pair, one iteration each, and the sum of their rates."""
     found, total = [], 0.0
     for iteration, pair in enumerate(read_pairs(folder, client, "nuttcp"), 1):
         for metric, value, unit in _figures(pair, parameters):

@@ -1,8 +1,9 @@
 """Reads the tables of OSU micro-benchmarks and of the Intel MPI Benchmarks in out.CLIENT.
 
-Every repetition prints one table. A table must have each message size from `smallest` to `largest`, doubled
-each time, and its rates must agree with its times. Figures: latency of the smallest message, all others of
-the largest one. Tables of other tests and suites are refused by their title.
+Every repetition prints one table. A table must have each message size from `smallest` to `largest`,
+doubled each time, and its rates must agree with its times. Figures: latency of the smallest
+message, all others of the largest one. Tables of other tests and suites are rejected by their
+title.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from steelyard.jobscripts.registry import Result
 MICROSECOND = 1e-6
 MB = 1e6
 MIB = 1 << 20
-# What a test of OSU's programs measures, by the words of its title.
+# By title: the kind of an OSU test.
 OSU_KINDS = {
     **dict.fromkeys(("Latency", "Multi Latency", "Multi-threaded Latency", "Multi-process Latency"), "latency"),
     "Bandwidth": "bandwidth",
@@ -38,9 +39,9 @@ OSU_KINDS = {
     },
 }  # fmt: skip
 OSU_TITLE = re.compile(r"# OSU MPI(?:-\w+(?: MANAGED)?)? (.+) Test v\S+")
-# Behind the columns: -c checks the data, -z adds percentiles.
+# Optional columns: -c checks the data, -z adds percentiles.
 OSU_MORE = re.compile(r"( Validation)?((?: P\d+ Tail (?:Lat\(us\)|BW\(MB/s\)))*)$")
-# Their title is osu_bw's; their rate is of all ranks that send to one node, or receive from it.
+# Their title is osu_bw's, but their rate is of all ranks that send to one node, or receive from it.
 OSU_FANS = ("osu_bw_fan_in", "osu_bw_fan_out")
 OSU_COLUMNS = {
     "# Size Latency (us)": ("bytes", "time"),
@@ -55,14 +56,16 @@ OSU_COLUMNS = {
     "# Size Bandwidth (MB/s)": ("bytes", "rate"),
     "# Size MB/s Messages/s": ("bytes", "rate", "messages"),
 }
-# What a test of IMB-MPI1 measures; messages of the point-to-point ones that one call sends and receives.
+# Tests of IMB-MPI1; of point-to-point ones, the number of messages that one call sends and
+# receives.
 IMB_MESSAGES = {"PingPong": 1, "PingPing": 1, "Sendrecv": 2, "Exchange": 4}
 IMB_COLLECTIVE = (
     *("Allreduce", "Reduce", "Reduce_scatter", "Reduce_scatter_block", "Allgather", "Allgatherv"),
     *("Gather", "Gatherv", "Scatter", "Scatterv", "Alltoall", "Alltoallv", "Bcast"),
 )
 IMB_TITLE = re.compile(r"# +Intel ?\(R\) MPI Benchmarks? .*, MPI-1 part(?: \(GPU\))?")
-# Titles of tests that are not read: one-sided ones, other libraries and languages, IMB's other parts.
+# Titles of tests that cannot be read: one-sided tests, other libraries and languages, other
+# components of IMB.
 OTHER_TITLE = re.compile(
     r"# *((?:OSU|OMB) .*\bTest\b.*|OMB .*|Intel ?\(R\) MPI Benchmarks? .*\bpart.*)"
 )
@@ -94,7 +97,7 @@ Row = Mapping[str, str]
 
 @dataclass
 class Table:
-    """What one repetition printed. `kind` is a key of NEEDED; the words of the rows are as printed."""
+    """The table of one repetition. `kind` is a key of NEEDED; cells are as printed."""
 
     test: str
     kind: str
@@ -106,7 +109,7 @@ class Table:
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The figures of every repetition."""
+    """Return the figures of every repetition."""
     name = f"out.{client}"
     program = Path(str(parameters["program"])).name
     if program in OSU_FANS:
@@ -137,7 +140,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _read_tables(name: str, lines: Sequence[str]) -> list[Table]:
-    """All tables. Lines before the first title are the launcher's."""
+    """Return all tables. Lines before the first title are the launcher's."""
     tables: list[Table] = []
     for line in lines:
         words = " ".join(line.split())
@@ -168,11 +171,11 @@ def _start_table(name: str, words: str) -> Table | None:
 
 
 def _columns(suite: str, words: str) -> tuple[str, ...]:
-    """The names of a table's columns; none where the line is no header."""
+    """Return the names of a table's columns; () if the line is no header."""
     if suite == "IMB":
         return IMB_COLUMNS.get(words, ())
     more = OSU_MORE.search(words)
-    assert more is not None  # it may be empty
+    assert more is not None  # it may match an empty text
     columns = OSU_COLUMNS.get(words[: more.start()], ())
     verdict = ("verdict",) if more[1] else ()
     tails = tuple(f"tail{place}" for place in range(more[2].count("Tail")))
@@ -180,7 +183,7 @@ def _columns(suite: str, words: str) -> tuple[str, ...]:
 
 
 def _add_line(name: str, table: Table, words: str) -> None:
-    """One line after a title: of a table, a comment, or nothing."""
+    """Add a line after a title: a header, a row, a comment, or an empty line."""
     columns = _columns(table.suite, words)
     if columns:
         if table.rows:
@@ -234,7 +237,7 @@ def _imb_kind(name: str, test: str) -> str:
 
 
 def _check_table(part: str, table: Table, parameters: Mapping[str, object]) -> None:
-    """The test, the ranks and the sizes are those requested, and the figures agree."""
+    """Check that test, ranks and sizes are the requested ones, and that the figures agree."""
     if not table.complete:
         raise OutputError(part, f"cut short: '{IMB_END}' is expected")
     if not table.kind or not NEEDED[table.kind] <= set(table.columns):
@@ -261,7 +264,10 @@ def _check_table(part: str, table: Table, parameters: Mapping[str, object]) -> N
 
 
 def _expected_sizes(table: Table, smallest: int, largest: int) -> list[int]:
-    """IMB-MPI1 begins with an empty message; a barrier has one row without a size."""
+    """Return the sizes of a table's rows.
+
+    IMB-MPI1 begins with an empty message; a barrier has one row without a size.
+    """
     if table.kind == "barrier":
         return [0]
     sizes = [0] if table.suite == "IMB" else []
@@ -272,7 +278,7 @@ def _expected_sizes(table: Table, smallest: int, largest: int) -> list[int]:
 
 
 def _check_row(part: str, table: Table, row: Row) -> None:
-    """All are numbers. A rate agrees with the time or the rate of messages in its row."""
+    """Check that all cells are numbers, and that a rate agrees with its row."""
     if row.get("verdict", "Pass") != "Pass":
         raise FailedError(f"{part} bytes: the program's check of the data says {row['verdict']}")
     values = {
@@ -296,7 +302,7 @@ def _check_row(part: str, table: Table, row: Row) -> None:
 
 
 def _check_imb_rate(part: str, table: Table, row: Row, values: Mapping[str, float]) -> None:
-    """Versions up to 2017 print MiB/s, later ones MB/s, both as Mbytes/sec."""
+    """Check a rate of IMB: up to 2017 it is in MiB/s, later in MB/s, both labeled Mbytes/sec."""
     column = "time" if table.kind == "one_way" else "most"
     moved = values["bytes"] * IMB_MESSAGES[table.test]
     took = values[column]
@@ -319,7 +325,7 @@ def _agree(part: str, word: str, expected: float, unsure: float) -> None:
 
 
 def _figures(part: str, table: Table) -> list[tuple[str, float, str]]:
-    """Name, value and unit of each figure."""
+    """Return name, value and unit of each figure."""
     first = table.rows[1 if table.suite == "IMB" and table.kind != "barrier" else 0]
     last = table.rows[-1]
     if table.kind == "latency":

@@ -1,4 +1,4 @@
-"""Reads what the reader of ROOT trees found, one set of figures per iteration."""
+"""Reads the results of the reader of ROOT trees, one set of figures per iteration."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from steelyard.jobscripts.registry import Result
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Seconds, rates and the compression ratio; without `verify` what needs the file's note is
-    left out."""
+    """Return times in s, rates and the compression ratio.
+
+    Without `verify`, figures that need the file's note are omitted.
+    """
     start, iterations, _ = client_output.read(folder, client, "roottree", parameters)
     known, results = start["input"], []
     for number, line in enumerate(iterations, start=1):

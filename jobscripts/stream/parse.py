@@ -2,8 +2,8 @@
 
 The original may be built for floats (-DSTREAM_TYPE=float) and with -DVERBOSE.
 
-STREAM exits with 0 when its arrays are wrong: so its own verdict is read, the size and number of
-repetitions are compared with those asked for, and every rate with the time beside it.
+STREAM exits with 0 if its arrays are wrong. So its verdict is read, the size and number of
+repetitions are compared with the requested ones, and every rate is compared with its time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import cut_at_end, number, read_output
 from steelyard.jobscripts.registry import Result
 
-ARRAYS = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}  # that a loop reads or writes
+ARRAYS = {"Copy": 2, "Scale": 2, "Add": 3, "Triad": 3}  # arrays that a loop reads or writes
 NUMBER = r"[ \t]+([0-9.]+)"
 ROW = re.compile(rf"^(Copy|Scale|Add|Triad):{NUMBER * 4}[ \t]*$", re.MULTILINE | re.ASCII)
 ELEMENTS = re.compile(r"^Array size = (\d+) \(elements\)", re.MULTILINE | re.ASCII)
@@ -32,7 +32,7 @@ END = re.compile(
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """The best rate of each loop, in bytes per second."""
+    """Return the best rate of each loop, in bytes per second."""
     name = f"out.{client}"
     text = read_output(folder, client, "STREAM")
     failed = FAILED.search(text)
@@ -43,7 +43,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     _count(name, text, TIMES, "repetitions", parameters["repetitions"])
     if parameters["threads"]:
         _count(name, text, THREADS, "threads", parameters["threads"])
-    words = WORD.findall(text) or ["8"]  # ours has doubles, and does not print it
+    words = WORD.findall(text) or ["8"]  # our program has doubles, and does not print the size
     if len(words) != 1 or words[0] not in ("4", "8"):
         raise OutputError(name, f"elements of {', '.join(words)} bytes instead of 8 or 4")
     size = elements * int(words[0])
@@ -54,7 +54,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _count(name: str, text: str, pattern: re.Pattern[str], what: str, asked: object) -> int:
-    """A number that the program tells once, and that was asked for."""
+    """Return a number that must be printed once and equal to the requested one."""
     found = pattern.findall(text)
     if len(found) != 1:
         raise OutputError(name, f"{what}: told {len(found)} times, once was expected")
@@ -64,7 +64,7 @@ def _count(name: str, text: str, pattern: re.Pattern[str], what: str, asked: obj
 
 
 def _rate(name: str, row: tuple[str, ...], size: int) -> Result:
-    """MB/s have one decimal, times six. `size`: bytes of an array."""
+    """Return a rate; MB/s have one decimal, times six. `size`: bytes of an array."""
     loop = row[0]
     rate, mean_s, least_s, most_s = (number(name, loop, word) for word in row[1:])
     if not 0 < least_s <= mean_s <= most_s:

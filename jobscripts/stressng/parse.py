@@ -1,7 +1,7 @@
-"""Reads stress-ng's YAML from out.CLIENT: bogo operations, and the times in which they were done.
+"""Reads stress-ng's YAML from out.CLIENT: bogo operations, and their times.
 
-What the stressor computed stress-ng checks itself (`--verify`); it then ends with 0. The rates that
-it tells are compared with its own count and times.
+stress-ng checks the stressor's results itself (`--verify`) and then ends with 0. The rates that it
+prints are compared with its count and times.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ RATES = {
     "bogo_ops_per_s": "bogo-ops-per-second-real-time",
     "bogo_ops_per_cpu_s": "bogo-ops-per-second-usr-sys-time",
 }
-ROUNDED_S = 2e-6  # times have six decimals, and user and system time are two
+ROUNDED_S = 2e-6  # times have six decimals, and user and system time are added
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Bogo operations a second of real time, and a second of user and system time."""
+    """Return bogo operations per second of real time, and per second of user and system time."""
     name = f"out.{client}"
     text = read_complete(
         folder, client, "stress-ng", END, "'...', the end of its YAML, is expected"
@@ -52,7 +52,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _rate(name: str, key: str, values: Mapping[str, float], time_s: float) -> float:
-    """As stress-ng tells it, if its own count and time say the same."""
+    """Return a rate of stress-ng, if its count and time agree with it."""
     rate, expected = values[key], values[COUNT] / time_s
     if abs(rate - expected) > 1e-6 + expected * ROUNDED_S / time_s:
         raise OutputError(name, f"{key} is {rate}, but {values[COUNT]:.0f} in {time_s} s")

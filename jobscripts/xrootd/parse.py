@@ -1,4 +1,4 @@
-"""Reads what the clients of the benchmark xrootd found, one set of figures per iteration."""
+"""Reads the results of the clients of the benchmark xrootd, one set of figures per iteration."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SERVER = {
 
 
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
-    """Times and counts of each iteration; the server's counts of the whole run with the first."""
+    """Return times and counts of each iteration, and the server's counts of the complete run."""
     start, iterations, server = client_output.read(folder, client, "xrootd", parameters)
     rtt_s, results = start["rtt_s"], []
     if rtt_s is not None:
@@ -38,7 +38,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def others(found: list[dict[str, float]]) -> list[Result]:
-    """What the background traffic came to, over the whole run."""
+    """Return rate and requests of the background traffic over the complete run."""
     if not found:
         return []
     rate = sum(one["bytes"] / one["seconds"] for one in found)
@@ -50,7 +50,7 @@ def others(found: list[dict[str, float]]) -> list[Result]:
 
 
 def analysis(number: int, answers: list[dict[str, Any]]) -> list[Result]:
-    """What only a client knows that reads by itself."""
+    """Return the counts and the share of waiting time of clients that read through our reader."""
     total_s = sum(answer["end_s"] - answer["begin_s"] for answer in answers)
     share = sum(answer["wait_s"] for answer in answers) / total_s
     counts = [
@@ -61,7 +61,7 @@ def analysis(number: int, answers: list[dict[str, Any]]) -> list[Result]:
 
 
 def bytes_needed(answers: list[dict[str, Any]], rtt_s: float) -> float:
-    """Of all copies together, as bytes_read."""
+    """Return the bytes that are needed of all copies together, comparable with bytes_read."""
     return sum(
         copy_length.bytes_needed(one["bytes_read"], one["end_s"] - one["begin_s"], rtt_s)
         for one in answers
@@ -69,12 +69,12 @@ def bytes_needed(answers: list[dict[str, Any]], rtt_s: float) -> float:
 
 
 def unit_of(name: str) -> str:
-    """Of a count."""
+    """Return the unit of a count."""
     return "segments" if name.endswith("segments") else "requests"
 
 
 def server_results(counts: Mapping[str, int] | None) -> list[Result]:
-    """Sums of the server's own counts; none when it could not be asked."""
+    """Return sums of the server's counts; [] if they are unknown."""
     if counts is None:
         return []
     return [
