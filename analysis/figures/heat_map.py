@@ -35,7 +35,7 @@ Grid = dict[tuple[str, str], Row]
 
 def choose_factors(summary: Summary, rows: list[Row]) -> tuple[str, str] | None:
     """Return (rows, columns): the two factors with most levels among the overheads, or None."""
-    compared = [row for row in rows if row.overhead is not None]
+    compared = [row for row in rows if read_value(row) is not None]
     levels = {
         factor: len({row.group.levels.get(factor) for row in compared})
         for factor in summary.data.meta.factors

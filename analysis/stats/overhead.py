@@ -116,9 +116,10 @@ def compute_fieller_overhead(
 ) -> Overhead:
     """Return the overhead with Fieller's interval, by Welch's degrees of freedom at the ratio."""
     parts = [ours.variance, (ours.mean / base.mean) ** 2 * base.variance]
-    if math.fsum(parts) <= 0:  # all values are 0, or all jobs of a side have the same mean
-        return with_interval(plain, (ours.mean / base.mean, ours.mean / base.mean))
-    degrees = welch_degrees(parts, (ours.degrees, base.degrees))
+    if math.fsum(parts) > 0:
+        degrees = welch_degrees(parts, (ours.degrees, base.degrees))
+    else:  # all values are 0, or all jobs of a side have the same mean: only the baseline can vary
+        degrees = float(base.degrees)
     t = student_quantile((1 + confidence) / 2, degrees)
     return with_interval(
         plain, fieller(ours.mean, base.mean, (ours.variance, 0.0, base.variance), t)
@@ -268,11 +269,15 @@ def make_verdict(
 
 
 def format_counts(result: Overhead, has_spread: bool) -> str:
-    """Format `n = 10 + 10, paired in 10 blocks`, and whether the values have no spread."""
+    """Format `n = 10 + 10, paired in 10 blocks`, and why the ratio has no spread."""
     counts = f"n = {result.n_condition} + {result.n_baseline}"
     if result.design is not None:
         counts += f", {result.design}"
-    return counts if has_spread else f"no spread seen, {counts}"
+    if has_spread:
+        return counts
+    # 0 divided by any baseline is 0, so here the baseline may well have a spread.
+    reason = "a mean of 0" if result.value == -1 else "no spread seen"
+    return f"{reason}, {counts}"
 
 
 def make_exact_verdict(

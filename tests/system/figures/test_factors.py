@@ -123,6 +123,18 @@ def test_a_heat_map_of_no_differences_at_all(synthetic: ModuleType, tmp_path: Pa
     assert drawing is not None and "<svg" in inline_svg(drawing)
 
 
+def test_no_heat_map_of_overheads_that_do_not_exist(synthetic: ModuleType, tmp_path: Path) -> None:
+    factors = {"network": ["none", "delay=1ms"], "launcher": ["bare", "podman"]}
+    maker = synthetic.StudyMaker("coarse", factors, {"network": "none", "launcher": "bare"})
+    for number, network, launcher in itertools.product(range(1, 6), *factors.values()):
+        run = maker.run("x", {}, {"network": network, "launcher": launcher}, number)
+        maker.result(run, "seconds", 10.0, "s")
+    summary = summarize(maker.write(tmp_path))
+    rows = [row for row in summary.rows if row.metric.name == "seconds"]
+    assert all(row.overhead and row.overhead.value is None for row in rows if row.verdict)
+    assert draw_heat(summary, rows) is None
+
+
 def test_the_stack_is_the_mean_shares(drawings: dict[str, Drawing]) -> None:
     drawing = drawings["stack-xrootd"]
     shares: dict[object, float] = {}
