@@ -85,8 +85,7 @@ def describe_size(found: FigureChange) -> str:
         row = make_row(found.series, size)
         return describe_between(row) if includes_zero(row) else describe_overhead(row)
     unit = found.series.metric.unit
-    if isinstance(point, Drift):
-        return f"changes slowly, from a level around {format_quantity(0.0, unit)}"
+    assert isinstance(point, Change)  # describe_drift() has a sentence for a drift without a ratio
     return (
         f"went from {format_quantity(point.before, unit)} to {format_quantity(point.after, unit)}"
     )
@@ -99,11 +98,16 @@ def make_overhead(point: Change | Drift) -> Overhead:
 
 
 def describe_drift(history: History, found: FigureChange) -> str:
-    """Describe a slow change: its size from its first session to the latest."""
+    """Describe a slow change: its size from its first session to the latest.
+
+    Without a ratio the level of the first session may have been 0.
+    """
     assert isinstance(found.change, Drift)
     begin = format_session_date(history.sessions[found.change.begin])
-    name = format_figure_name(history, found.series)
-    return f"{name} changes slowly, without a step: it now {describe_size(found)} than on {begin}."
+    words = f"{format_figure_name(history, found.series)} changes slowly, without a step"
+    if found.change.ratio is None:
+        return f"{words}, since {begin}, when its level may have been 0."
+    return f"{words}: compared with {begin}, it now {describe_size(found)}."
 
 
 def make_row(series: Series, size: Overhead) -> Row:

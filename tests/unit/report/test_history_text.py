@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from steelyard.analysis.history.history import find_regressions
+from steelyard.analysis.history.history import Series, find_regressions
 from steelyard.analysis.history.node_share import NodeShare
 from steelyard.analysis.report.history_document import history_document, junit_text
 from steelyard.analysis.report.history_text import (
@@ -129,8 +129,10 @@ def test_nothing_found_names_what_would_have_been() -> None:
 def test_a_slow_drift_is_told_as_that_and_fails() -> None:
     found = history_of(Plan(seconds=lambda n, node: 10.0 * (1 + 0.002 * n)), 60)
     text = describe_history(found)[0]
-    assert text.startswith("app changes slowly, without a step: it now takes 11")
-    assert text.endswith(" %) than on 1 November 2026.")
+    assert text.startswith(
+        "app changes slowly, without a step: compared with 1 November 2026, it now takes 11"
+    )
+    assert text.endswith(" %).")
     (one,) = find_regressions(found, 0.03)
     assert one in found.drifts
     root = ElementTree.fromstring(junit_text(found, [one]))
@@ -156,7 +158,26 @@ def test_a_change_whose_interval_holds_0_claims_no_direction(
     assert describe_size(dataclasses.replace(one, change=change)) == words
     drift = Drift(0, 1.04, low, 1.09, 0.001)
     text = describe_drift(found, dataclasses.replace(one, change=drift))
-    assert text.endswith(f"it now {words} than on 1 November 2026.")
+    assert text.endswith(f": compared with 1 November 2026, it now {words}.")
+
+
+def test_any_size_of_a_drift_makes_a_sentence() -> None:
+    """Only a comparative could be followed by `than on 1 November 2026`."""
+    found = history_of(Plan(seconds=slower), SESSIONS)
+    (one,) = found.events[0].changes
+    metric = dataclasses.replace(one.series.metric, name="score", unit=None, better="higher")
+    score = dataclasses.replace(one.series, metric=metric)
+    doubled, unknown = Drift(0, 2.5, 2.0, 3.0, 0.001), Drift(0, None, None, None, 0.001)
+
+    def describe(drift: Drift, series: Series = one.series) -> str:
+        text = describe_drift(found, dataclasses.replace(one, series=series, change=drift))
+        return text.removeprefix("app changes slowly, without a step")
+
+    since = ": compared with 1 November 2026, it now "
+    assert describe(doubled) == f"{since}takes 2.5 times as long (2.0 to 3.0 times)."
+    risen = describe(Drift(0, 1.04, 1.01, 1.09, 0.001), score)
+    assert risen == f"{since}has 4.0 % higher score (1.0 to 9.0 %), which is better."
+    assert describe(unknown) == ", since 1 November 2026, when its level may have been 0."
 
 
 def test_a_node_whose_interval_holds_0_has_no_direction() -> None:
