@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.dependent_runs import Group, block_mean, compute_mean_error
-from steelyard.analysis.stats.overhead import MIN_RUNS
+from steelyard.analysis.stats.overhead import MIN_RUNS, ROUNDING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +109,8 @@ def find_crossing(
     if min(map(len, levels)) < MIN_RUNS:
         return enclose_by_means(x, past, FEW_RUNS)
     means = paired_means(levels) if by_block else independent_means(levels)
-    if not means.covariance.any():
+    errors = np.sqrt(np.diag(means.covariance))
+    if errors.max() <= ROUNDING * np.abs(means.values).max():
         return enclose_by_means(x, past, NO_SPREAD)
     return search_crossing(x, means, side, ratio, confidence)
 
@@ -182,10 +183,11 @@ def search_crossing(
     quantile = stdtrit(degrees, (1 + confidence) / 2)
     place = max(int(np.searchsorted(x, value)), 1)
     back = [n for n in range(place + 1, len(x)) if (t + quantile)[n * STEPS] < 0]
-    low = None if low is None else refine_grid(low, grid)
+    # At the estimate t is 0, so the interval holds it; only the grid can place an end beside it.
+    low = None if low is None else refine_grid(min(low, value), grid)
     is_at_once = place == 1 and low is None
-    if is_at_once and high is not None:
-        high = max(high, float(x[1]))
+    if high is not None:
+        high = max(high, float(x[1]) if is_at_once else value)
     return Crossing(
         State.AT_ONCE if is_at_once else State.CROSSED, None if is_at_once else value, low, high,
         float(x[place - 1]), float(x[place]), float(x[back[0]]) if back else None,

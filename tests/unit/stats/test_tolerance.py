@@ -131,6 +131,22 @@ def test_without_a_test_the_levels_alone_enclose_it() -> None:
     never = find_crossing((0, 20, 50), rows(10, 10, 10, spread=0), 1.1)
     assert (never.before, never.behind, never.reason) == (None, None, NO_SPREAD)
     assert find_crossing((0, 1), rows(0, 5), 1.1).reason == NOT_POSITIVE
+    # The mean of equal values may differ from them by rounding, which is no spread.
+    level = [[10.3 * more] for more in (1, 1.1)]
+    blocks = find_crossing((0, 50), [[one] * 12 for one in level], 1.05, by_block=True)
+    assert (blocks.before, blocks.behind, blocks.reason) == (0, 50, NO_SPREAD)
+
+
+@pytest.mark.parametrize("by_block", [False, True])
+@pytest.mark.parametrize("noise", [1e-6, 1e-8, 1e-10])
+def test_an_interval_holds_its_estimate_however_narrow_it_is(noise: float, by_block: bool) -> None:
+    chance = np.random.default_rng(2)
+    for _ in range(50):
+        means = 10 * np.cumprod(1 + np.array([0, *chance.choice([0, 0.05, 0.1], 3)]))
+        levels = [[[m * (1 + noise * chance.standard_normal())] for _ in range(5)] for m in means]
+        found = find_crossing((0, 1, 3, 10), levels, 1.1, by_block)
+        if found.value is not None:
+            assert (found.low or 0) <= found.value <= (found.high or 10)
 
 
 @pytest.mark.parametrize("places", [(0.0,), (0.0, 0.0), (1.0, 0.0)])
