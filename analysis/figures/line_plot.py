@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
-from steelyard.analysis.stats.number_format import choose_prefix
+from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
 from steelyard.analysis.stats.tolerance import Crossing
 from steelyard.analysis.summary.factor_series import (
     OverFactor,
@@ -57,7 +57,7 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
     figures_labels.set_title(figure, found.variant)
     levels = sorted({place for one in found.series for place in one.places})
     if len(levels) <= 8:
-        axes.set_xticks(levels, [f"{level:g}" for level in levels])
+        axes.set_xticks(levels, [format_level_number(level) for level in levels])
     if len(series) > 1:
         figure.legend(loc="outside lower center", ncols=legend.columns)
     return Drawing(

@@ -10,7 +10,7 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import Estimate
-from steelyard.analysis.stats.number_format import choose_prefix
+from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
 from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY
 from steelyard.analysis.summary.factor_series import MAX_SERIES, format_n
 from steelyard.analysis.summary.scaling import Point, ScalingCurve, build_scaling_curves
@@ -109,7 +109,7 @@ def set_scales(axes: Axes, curves: Curves) -> None:
     scales = sorted({point.scale for curve in curves for point in curve.points})
     axes.set_xscale("log")
     shown = scales if len(scales) <= 7 else scales[:: -(-len(scales) // 7)]
-    axes.set_xticks(shown, [f"{one:g}" for one in shown])
+    axes.set_xticks(shown, list(map(format_level_number, shown)))
     axes.set_xticks([], minor=True)
     axes.set_xlim(scales[0] / 1.25, scales[-1] * 1.25)
     axes.set_xlabel(figures_labels.shorten_name(format_axis_label(curves[0]), 28))

@@ -9,7 +9,12 @@ from steelyard.analysis.report.links import find_anchor, run_anchors
 from steelyard.analysis.report.phrases import format_range, join_words
 from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.basics import Estimate, Interval
-from steelyard.analysis.stats.number_format import MISSING, format_mean, format_times
+from steelyard.analysis.stats.number_format import (
+    MISSING,
+    format_level_number,
+    format_mean,
+    format_times,
+)
 from steelyard.analysis.stats.overhead import format_percent, format_percent_range
 from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY, Choice
 from steelyard.analysis.stats.scaling_laws import GUSTAFSON, Law
@@ -107,7 +112,7 @@ def describe_curve(curve: ScalingCurve) -> str:
 def describe_largest(curve: ScalingCurve) -> str:
     """Return `8 nodes against 1: 5.9 times as fast (5.7 to 6.1), an efficiency of 74 % (…)`."""
     last, first = curve.points[-1], curve.reference
-    where = f"{format_scale(curve.over, last.scale)} against {first.scale:g}"
+    where = f"{format_scale(curve.over, last.scale)} against {format_level_number(first.scale)}"
     if last.speed_up is None or last.efficiency is None:
         return f"{where} cannot be judged: {last.reason}."
     work = " for work that grows with it" if curve.kind == WEAK else ""
@@ -153,19 +158,21 @@ def find_best_word(one: Optimum) -> str:
 def describe_choice(over: Sequence[str], choice: Choice, tried: Sequence[float]) -> str:
     """Return `8 nodes (4 to 8)`, `16 nodes, the largest with values`."""
     is_open = choice.low == choice.high
-    ends = "" if is_open else f" ({choice.low:g} to {choice.high:g})"
+    low, high = format_level_number(choice.low), format_level_number(choice.high)
+    ends = "" if is_open else f" ({low} to {high})"
     edge = ", the largest with values" if choice.value == max(tried) else ""
     return f"{format_scale(over, choice.value)}{ends}{edge}"
 
 
 def format_scale(over: Sequence[str], scale: float) -> str:
     """Return `8 nodes`, `1 node`; `size=8`; for several factors `scale 8`."""
+    number = format_level_number(scale)
     if len(over) > 1:
-        return f"scale {scale:g}"
+        return f"scale {number}"
     name = over[0]
     if name not in PLURALS:
-        return f"{name}={scale:g}"
-    return f"{scale:g} {name if scale != 1 else SINGULARS.get(name, name[:-1])}"
+        return f"{name}={number}"
+    return f"{number} {name if scale != 1 else SINGULARS.get(name, name[:-1])}"
 
 
 SINGULARS = {"processes": "process"}
@@ -249,7 +256,7 @@ def table_row(curve: ScalingCurve, point: Point) -> tuple[str, ...]:
 def format_scale_cell(curve: ScalingCurve, point: Point) -> str:
     """Return `8 nodes`; for several factors `8 (nodes=4, tasks_per_node=2)`."""
     if len(curve.over) > 1:
-        return f"{point.scale:g} ({point.level})"
+        return f"{format_level_number(point.scale)} ({point.level})"
     return format_scale(curve.over, point.scale)
 
 

@@ -8,6 +8,7 @@ from steelyard.analysis.stats.number_format import (
     MISSING,
     choose_prefix,
     count_decimals,
+    format_level_number,
     format_number,
 )
 from steelyard.analysis.stats.slope import Line, Slope
@@ -93,6 +94,7 @@ def describe_break(line: FactorLine) -> str:
         f"{v / factor:.3g}" for v in (found.break_point.before, found.break_point.behind)
     )
     name = "" if unit == "1" else f" {unit}"
-    words = f"at {found.break_point.place:g}: {before}{name} before it, {behind}{name} after it"
+    place = format_level_number(found.break_point.place)
+    words = f"at {place}: {before}{name} before it, {behind}{name} after it"
     p = format_p(found.break_point.p)
     return f"{words} (p {p if p[0] == '<' else f'= {p}'})".replace("-", "−")

@@ -8,7 +8,12 @@ from typing import Any
 from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.report.links import variant_anchors
 from steelyard.analysis.report.tables import Table
-from steelyard.analysis.stats.number_format import MISSING, count_decimals, format_number
+from steelyard.analysis.stats.number_format import (
+    MISSING,
+    count_decimals,
+    format_level_number,
+    format_number,
+)
 from steelyard.analysis.stats.tolerance import State
 from steelyard.analysis.summary.factor_axes import Axis
 from steelyard.analysis.summary.summary import Summary
@@ -157,7 +162,7 @@ def format_place(axis: Axis, place: float | None, words: str | None = None) -> s
 
 def format_level(place: float | None) -> str:
     """Return a level's own number."""
-    return "no limit" if place is None else f"{place:g}".replace("-", "−")
+    return "no limit" if place is None else format_level_number(place)
 
 
 def format_digits(place: float | None) -> str:

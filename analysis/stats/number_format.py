@@ -89,6 +89,11 @@ def format_number(value: float | None, factor: float = 1.0, places: int = 0) -> 
     return words.replace("-", "−") if float(words) else words.lstrip("-")
 
 
+def format_level_number(number: float) -> str:
+    """Format the number of a level as the study has it: `1048576`, `0.5`, `2e−09`."""
+    return f"{number:.12g}".replace("-", "−")
+
+
 def format_times(ratio: float, low: float, high: float) -> tuple[str, str]:
     """Format a ratio and its interval as `20` and `9 … 31`.
 

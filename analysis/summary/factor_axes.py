@@ -85,8 +85,11 @@ def make_number_axis(factor: str, levels: Sequence[object]) -> Axis:
 
 
 def parse_level_number(level: object) -> float | None:
-    """Return a level as a number, or None."""
-    if isinstance(level, bool):
+    """Return a level as a number, or None.
+
+    Python's `float` also reads `2024_01`, which is a name.
+    """
+    if isinstance(level, bool) or "_" in str(level):
         return None
     try:
         value = float(str(level))

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from steelyard.analysis.stats.basics import Estimate, Interval
 from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
+from steelyard.analysis.stats.number_format import format_level_number
 from steelyard.analysis.stats.overhead import TOO_CLOSE
 from steelyard.analysis.stats.rates import to_costs
 from steelyard.analysis.stats.scaling import (
@@ -219,7 +220,7 @@ def find_incomparable_reason(points: Sequence[Point]) -> str | None:
     if not points:
         return "no scale has values"
     if len({point.scale for point in points}) < 2:
-        return f"only scale {points[0].scale:g} has values"
+        return f"only scale {format_level_number(points[0].scale)} has values"
     if points[1].scale == points[0].scale:
         return (
             f"{points[0].level} and {points[1].level} are both the smallest scale with values: "

@@ -9,6 +9,7 @@ import pytest
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.number_format import (
     count_decimals,
+    format_level_number,
     format_mean,
     format_number,
     format_quantity,
@@ -44,6 +45,14 @@ def test_no_number_is_told_as_0_or_by_a_row_of_digits() -> None:
         value = chance.choice((-1, 1)) * 10 ** chance.uniform(-70, 70)
         words = format_number(value, 1.0, count_decimals(value, None))
         assert len(words) < 20 and float(words.replace("−", "-")) == pytest.approx(value, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("level", "words"),
+    [(8.0, "8"), (0.5, "0.5"), (-0.1, "−0.1"), (1048576.0, "1048576"), (2e-9, "2e−09"), (1e20, "1e+20")],
+)
+def test_a_levels_number_is_as_in_the_study(level: float, words: str) -> None:
+    assert format_level_number(level) == words
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,16 @@ def test_a_baseline_in_the_middle_has_a_limit_on_each_side(
     assert [one.side for one in found] == ["above", "below"]
 
 
+def test_levels_are_printed_as_the_study_has_them(synthetic: ModuleType, tmp_path: Path) -> None:
+    folder = study(
+        synthetic, tmp_path, lambda level: 10 + float(str(level)) / 1e6,
+        levels=[1048576, 2097152, 4194304], factor="size", baseline=1048576,
+    )  # fmt: skip
+    words = told(folder)
+    assert "at the baseline (size = 1048576) from size = " in words
+    assert "interpolated between the levels 2097152 and 4194304)" in words
+
+
 def test_two_levels_are_enough_to_say_more_or_less(synthetic: ModuleType, tmp_path: Path) -> None:
     folder = study(
         synthetic, tmp_path, lambda level: 10 + delay(level) / 25, levels=["none", "delay=50ms"]
@@ -181,6 +191,7 @@ def test_two_levels_are_enough_to_say_more_or_less(synthetic: ModuleType, tmp_pa
         ({"network": ["none", "rate=5mbit"]}, 1),
         ({"network": ["none", "delay=5ms,rate=1mbit"], "cache": ["cold", "warm"]}, 0),
         ({"clients": [1, 2], "threads": [4]}, 1),
+        ({"input": ["2026_01", "2026_02"]}, 0),  # names, though Python's float() reads them
     ],
 )
 def test_which_factors_have_numbers(factors: dict[str, list[object]], count: int) -> None:
