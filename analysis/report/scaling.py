@@ -11,8 +11,10 @@ from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.basics import Estimate, Interval
 from steelyard.analysis.stats.number_format import (
     MISSING,
+    count_decimals,
     format_level_number,
     format_mean,
+    format_number,
     format_times,
 )
 from steelyard.analysis.stats.overhead import format_percent, format_percent_range
@@ -210,7 +212,10 @@ def describe_peak(law: Law, curve: ScalingCurve) -> str:
     first, last = curve.reference.scale, curve.points[-1].scale
     low, high = peak.low * first, peak.high * first
     beyond = ", beyond what was measured: the law alone says so" if high > last else ""
-    return f", fastest at {peak.value * first:.2g} ({low:.2g} to {high:.2g}){beyond}"
+    best = peak.value * first
+    places = count_decimals(best, (high - low) / 2)
+    at, start, end = (format_number(scale, 1.0, places) for scale in (best, low, high))
+    return f", fastest at {at} ({start} to {end}){beyond}"
 
 
 def format_ratio(found: Estimate) -> str:

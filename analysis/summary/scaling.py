@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from steelyard.analysis.stats.basics import Estimate, Interval
 from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
 from steelyard.analysis.stats.number_format import format_level_number
-from steelyard.analysis.stats.overhead import TOO_CLOSE
+from steelyard.analysis.stats.overhead import TOO_CLOSE, Overhead
 from steelyard.analysis.stats.rates import to_costs
 from steelyard.analysis.stats.scaling import (
     Choice,
@@ -261,8 +261,19 @@ def compare_points(points: Sequence[Point], times: Sequence[Row], place: int, ki
         bounded=bounded and efficiency(bounded, q),
         serial_fraction=speed and fraction(speed, q),
         energy_ratio=energy_ratio(point, first, q if kind == WEAK else 1.0),
-        reason=WIDE if found.reason == TOO_CLOSE else found.reason,
+        reason=describe_missing_ratio(found, point, first),
     )
+
+
+def describe_missing_ratio(found: Overhead, point: Point, first: Point) -> str | None:
+    """Return why a speed-up, or its interval, does not exist, in terms of the printed values.
+
+    `found` compares the reference with the scale; returns None if it has an interval.
+    """
+    if found.reason in (None, TOO_CLOSE):
+        return found.reason and WIDE
+    plain = ratio_of_means(point.row, first.row).reason or found.reason
+    return plain and plain.replace("the baseline", "the reference")
 
 
 def energy_ratio(point: Point, first: Point, work: float) -> Estimate | None:
@@ -274,9 +285,11 @@ def energy_ratio(point: Point, first: Point, work: float) -> Estimate | None:
 
 
 def find_efficient(points: Sequence[Point]) -> Choice | None:
-    """Return the largest scale with an efficiency of 70 %."""
-    known = [(point.scale, point.bounded) for point in points if point.bounded is not None]
-    return find_largest_efficient([s for s, _ in known], [e for _, e in known])
+    """Return the largest scale with an efficiency of 70 %; None if a scale has no efficiency."""
+    known = [point.bounded for point in points if point.bounded is not None]
+    if len(known) < len(points):
+        return None
+    return find_largest_efficient([point.scale for point in points], known)
 
 
 def fit_laws(points: Sequence[Point], times: Sequence[Row], kind: str) -> tuple[Law, ...]:

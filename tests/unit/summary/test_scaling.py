@@ -213,6 +213,37 @@ def test_without_an_interval_the_scale_whose_runs_differ_is_named(tmp_path: Path
     assert "(no interval: the runs at that scale differ too widely)" in words(found)
 
 
+def test_a_reason_names_the_scale_and_the_reference_by_their_printed_values(tmp_path: Path) -> None:
+    maker = StudyMaker("rates", {"nodes": [1, 2, 4]}, {"nodes": 1})
+    maker.scaling = {"kind": "weak", "over": ["nodes"]}
+    for number, nodes in ((n, nodes) for n in range(1, 6) for nodes in (1, 2, 4)):
+        if nodes != 4 or number == 1:
+            run = maker.run("app", {}, {"nodes": nodes}, number)
+            maker.result(run, "mops", 50.0 * nodes, "Mop/s", "higher")
+    found = summarize(maker.write(tmp_path))
+    _, two, four = only(found).points
+    assert two.reason is not None and four.reason == "1 run"
+    assert two.reason.startswith(
+        "coarse: all runs print the same value (100, of the reference 50); the resolution is 1,"
+    )
+    # Nothing is known of the efficiency on 2 nodes, so no scale is the largest with 70 %.
+    assert only(found).efficient is None and "at least 70 %" not in words(found)
+    assert "(no interval: 1 run)" in words(found)
+
+
+def test_a_peak_has_the_digits_of_its_interval(tmp_path: Path) -> None:
+    def seconds(condition: dict[str, object]) -> float:
+        q = number(condition, "threads") / 64
+        return 100 * (1 + 0.02 * (q - 1) + 0.002 * q * (q - 1)) / q
+
+    found = made(tmp_path, {"threads": [64 * 2**n for n in range(6)]}, seconds, ["threads"], 12)
+    law = only(found).laws[1]
+    assert law.peak is not None and law.peak.value == pytest.approx((0.98 / 0.002) ** 0.5, rel=0.05)
+    ends = law.peak.value, law.peak.low or 0, law.peak.high or 0
+    best, low, high = (round(64 * end) for end in ends)
+    assert f"fastest at {best} ({low} to {high})." in words(found)
+
+
 def test_scales_are_products_and_several_conditions_may_have_one(tmp_path: Path) -> None:
     """2 × 1 and 1 × 2 differ by 20 %: no law of the product alone can fit them."""
 
