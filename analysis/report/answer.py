@@ -258,7 +258,8 @@ def is_noisy(row: Row) -> str:
     if math.isinf(find_limits(row)[0]):
         return "has no interval and cannot be judged"
     if not includes_zero(row):  # among many comparisons some interval misses 0 by chance
-        return is_uncertain(row)
+        p = "" if row.p is None else f", p = {row.p:.2g}"
+        return f"is not shown to differ{format_interval(row)}{p}"
     return f"varies too much to tell: it {describe_between(row)}"
 
 
