@@ -41,7 +41,7 @@ SY04 = Kind(
 
 
 def check_few_runs(summary: Summary) -> Iterator[Finding]:
-    few = [row for row in select_main_rows(summary) if row.n < FEW_RUNS]
+    few = [row for row in select_measured_rows(summary) if row.n < FEW_RUNS]
     if few:
         yield Finding(
             SY04,

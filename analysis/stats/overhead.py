@@ -452,8 +452,9 @@ def find_coarse_reason(condition: float, baseline: float) -> str:
     """Return why no test can distinguish two sides that each have one value in all runs."""
     step = find_resolution((condition, baseline))
     known = "not known" if step is None else f"{step:f}"
+    ours, theirs = (f"{value:.{PRINTED_DIGITS}g}" for value in (condition, baseline))
     return (
-        f"coarse: all runs print the same value ({condition:g}, of the baseline {baseline:g}); "
+        f"coarse: all runs print the same value ({ours}, of the baseline {theirs}); "
         f"the resolution is {known}, and without a spread there is no test"
     )
 

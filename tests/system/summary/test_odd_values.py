@@ -96,7 +96,8 @@ def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[st
         ([-1.0, 1.0, 2.0, -2.0, 0.5], LIKE, "cannot be judged: the baseline is too close to 0"),
         ([2.0] * 5, [2.0] * 5, COARSE.format(2, 2, 1)),
         ([0.01] * 5, [0.02] * 5, COARSE.format(0.02, 0.01, 0.01)),  # 14.9 and 15.1 ms
-        ([1 / 3] * 5, [0.02] * 5, COARSE.format(0.02, 0.333333, "not known")),
+        ([250000000] * 5, [250000001] * 5, COARSE.format(250000001, 250000000, 1)),
+        ([1 / 3] * 5, [0.02] * 5, COARSE.format(0.02, 0.333333333, "not known")),
         ([10.0 + n for n in range(12)], [12.5 + n for n in range(12)],
          ALIKE),
         (STEADY[:5], [0.0] * 5, "faster by 100.0 %, a mean of 0, n = 5 + 5"),

@@ -49,6 +49,17 @@ def found(maker: Any, tmp_path: Path) -> dict[str, Finding]:
     return {finding.kind.code: finding for finding in find_all(summarize(maker.write(tmp_path)))}
 
 
+def test_a_condition_without_any_value_has_no_mean_of_few_runs(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """SY01 reports its failed runs."""
+    maker = quiet(synthetic)
+    for number in range(RUNS):
+        add_run(maker, 4, number, state="failed", reason="no memory")
+    told = found(maker, tmp_path)
+    assert "SY01" in told and "SY04" not in told
+
+
 def test_a_clean_study_has_no_findings(synthetic: ModuleType, tmp_path: Path) -> None:
     assert found(quiet(synthetic), tmp_path) == {}
 
