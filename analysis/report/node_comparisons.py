@@ -49,7 +49,8 @@ def describe_comparison(one: NodeComparison) -> str:
     absent = ""
     if one.left_out:
         verb = "is" if len(one.left_out) == 1 else "are"
-        absent = f" Fewer than 3 runs: {join_names(one.left_out)} {verb} not judged."
+        what = "runs" if one.blocks is None else "blocks"
+        absent = f" Fewer than 3 {what}: {join_names(one.left_out)} {verb} not judged."
     if one.reason is not None:
         return f"{who}nodes cannot be compared: {one.reason}.{absent}"
     apart = sorted(

@@ -14,6 +14,7 @@ from pathlib import Path
 from steelyard.analysis.base.benchmark_traits import elapsed_figures
 from steelyard.analysis.stats.basics import CONFIDENCE, find_outliers, median
 from steelyard.analysis.stats.basics import spread as spread_of
+from steelyard.analysis.stats.number_format import format_unit
 from steelyard.analysis.stats.overhead import (
     EXACT,
     Direction,
@@ -346,6 +347,9 @@ def judge(row: Row, base: Row | None) -> Judged:
         reason = "no values"
     elif not base.values:
         reason = "no values of the baseline"
+    elif row.metric.unit != base.metric.unit:
+        units = (format_unit(one.metric.unit) for one in (row, base))
+        reason = "its unit is {}, the baseline's {}".format(*units)
     if reason or base is None:
         return Judged(None, Verdict(Direction.UNKNOWN, f"cannot be judged: {reason}"))
     result = compare_row(row, base)

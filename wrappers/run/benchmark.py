@@ -183,7 +183,12 @@ def summarize_figures(
     good = [entry for entry in runs if entry.counts]
     found = [
         measurement.summarize_metric(
-            name, spec.unit, good, confidence, is_rate(spec.unit, spec.better)
+            name,
+            spec.unit,
+            good,
+            confidence,
+            is_rate(spec.unit, spec.better),
+            chosen.benchmark.name,
         )
         for name, spec in chosen.describe_figures().items()
     ]

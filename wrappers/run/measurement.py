@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
+from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.rates import rate_interval, to_costs
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher import BARE, Launcher
@@ -344,8 +345,10 @@ def summarize_metric(
     runs: Sequence[Measurement],
     confidence: float = CONFIDENCE,
     rate: bool = False,
+    benchmark: str | None = None,
 ) -> Summary:
-    """Return one metric's summary; its reason is that of the first run that misses it."""
+    """Return one metric's summary; its reason is that of the first run that misses it. A figure of
+    `benchmark` may be negative; the sampler's figures are not."""
     values = [value for run in runs if (value := run.values[name]) is not None]
     without = [run for run in runs if run.values[name] is None]
     reason = without[0].missing.get(name, "no reason given") if without else None
@@ -355,7 +358,9 @@ def summarize_metric(
         return Summary(name, unit, None, None, None, None, None, 0, why, scope)
     has_costs = rate and min(values) > 0
     interval = mean_interval(
-        to_costs(values) if has_costs else values, confidence, never_negative=True
+        to_costs(values) if has_costs else values,
+        confidence,
+        benchmark is None or is_never_negative(benchmark, unit, min(values)),
     )
     interval = rate_interval(interval) if has_costs else interval
     low, high = interval.low, interval.high

@@ -139,14 +139,17 @@ def print_comparisons(outcome: RunResults) -> None:
     if not found:
         return
     console.print_line(f"{name_command(outcome, found[0].baseline)} was")
+    designs = {one.design for one in found}
     for one in found:
-        console.print_line("  " + format_comparison(one, name_command(outcome, one.place)))
+        text = format_comparison(one, name_command(outcome, one.place))
+        console.print_line(f"  {text}" if len(designs) == 1 else f"  {text}, {one.design}")
     order = (
         "interleaved, in random order"
         if outcome.plan.interleaved
         else "not interleaved: drift is in this"
     )
-    print(f"  (95 %, {found[0].design}; runs were {order})")
+    of_all = f"95 %, {found[0].design}" if len(designs) == 1 else "95 %"
+    print(f"  ({of_all}; runs were {order})")
 
 
 def format_comparison(one: Comparison, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,22 @@ def values(folder: Path, session: str, variant: str, label: str) -> list[float]:
 def compared(folder: Path, capsys: Capture, *options: str) -> str:
     assert cli.main(["compare", f"{folder}@before", f"{folder}@after", *options]) == 0
     return capsys.readouterr().out
+
+
+def test_figures_in_different_units_are_not_compared(
+    folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    """The benchmark prints milliseconds from the second session on: nothing is 1000 times slower."""
+    shutil.copytree(folder.parent, tmp_path, dirs_exist_ok=True)
+    with duckdb.connect(str(tmp_path / "demo.sessions/after.study/study.duckdb")) as connection:
+        connection.execute("UPDATE results SET unit = 'ms', value = 1000 * value WHERE unit = 's'")
+    rows = json.loads(compared(tmp_path / "demo", capsys, "--json"))["rows"]
+    seconds = [row for row in rows if row["metric"] == "seconds"]
+    assert {row["verdict"] for row in seconds} == {
+        "cannot be judged: its unit is ms, the baseline's s"
+    }
+    assert {(row["overhead"], row["p_holm"]) for row in seconds} == {(None, None)}
+    assert any(row["overhead"] is not None for row in rows)  # those of HPL
 
 
 def test_the_interval_is_welchs_of_independent_runs(folder: Path, capsys: Capture) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from steelyard.wrappers.base.errors import MissingError
@@ -99,3 +100,13 @@ def test_what_cannot_be_negative_has_no_negative_bound() -> None:
     ]
     found = measurement.summarize_metric("elapsed_s", "s", runs)
     assert found.low == 0.0 and found.high is not None and found.high > 0.0295
+
+
+def test_a_figure_of_a_program_may_be_negative() -> None:
+    values = [-1.0, 3.0, 2.0, 0.5]
+    runs = [measurement.Measurement(n, 0, None, {"gain": v}, {}) for n, v in enumerate(values, 1)]
+    found = measurement.summarize_metric("gain", None, runs, benchmark="app")
+    half = 3.1824 * np.std(values, ddof=1) / 2  # Student's t with 3 degrees of freedom
+    assert (found.low, found.high) == pytest.approx((1.125 - half, 1.125 + half), rel=1e-4)
+    of_seconds = measurement.summarize_metric("gain", "s", runs[1:], benchmark="app")
+    assert of_seconds.low == 0.0

@@ -10,9 +10,10 @@ import pytest
 
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.planning import FIRST_LOOK
-from steelyard.wrappers.run import comparisons
+from steelyard.wrappers.run import comparisons, results_text
 from steelyard.wrappers.run.command_line import make_command
 from steelyard.wrappers.run.measurement import Measurement
+from steelyard.wrappers.run.results import CommandResults, RunResults
 from steelyard.wrappers.run.session import Course, Hooks, Plan, Session
 
 NO_HOOKS = Hooks()
@@ -97,6 +98,28 @@ def test_a_failed_run_takes_only_its_own_round_out() -> None:
         [of(ours[:4] + ours[5:]), of(base[:4] + base[5:])], 1, in_rounds=True
     )
     assert found == replace(without, design="paired in 11 of 12 rounds")
+
+
+def test_each_comparison_has_its_own_design(capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that failed in 3 of 12 rounds has too few pairs; the others are still paired."""
+    few = [one(n, 4.0 + n / 100, code=int(n > 9)) for n in range(1, 13)]
+    runs = [of([2 + n / 100 for n in range(12)]), of([1 + n / 99 for n in range(12)]), few]
+    commands = [
+        CommandResults(make_command([name]), own, (), (), None)
+        for name, own in zip(("true", "false", "echo"), runs, strict=True)
+    ]
+    names = ("true", "false", "echo")
+    results_text.print_comparisons(RunResults(commands, Plan(12), Course(runs), names=names))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].endswith(" than true, paired in 12 rounds")
+    assert lines[2].endswith(" than echo, 9 and 12 runs")
+    assert lines[3] == "  (95 %; runs were interleaved, in random order)"
+    results_text.print_comparisons(
+        RunResults(commands[:2], Plan(12), Course(runs[:2]), names=names[:2])
+    )
+    alone = capsys.readouterr().out.splitlines()
+    assert alone[1].endswith(" than true")
+    assert alone[2].startswith("  (95 %, paired in 12 rounds; ")
 
 
 @pytest.mark.parametrize(

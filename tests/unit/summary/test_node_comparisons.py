@@ -87,7 +87,20 @@ def test_a_wide_bound_is_a_plain_number(synthetic: ModuleType, tmp_path: Path) -
 def test_a_node_without_results_is_not_judged(synthetic: ModuleType, tmp_path: Path) -> None:
     first, *_ = describe_answer(summarize(study(synthetic, tmp_path, failed="n5")))
     assert "the median of 11 nodes" in first
-    assert first.endswith(" Fewer than 3 runs: n5 is not judged.")
+    assert first.endswith(" Fewer than 3 blocks: n5 is not judged.")
+
+
+def test_few_blocks_are_not_called_few_runs(synthetic: ModuleType, tmp_path: Path) -> None:
+    """n4 has 6 runs, all of them in 2 blocks."""
+    maker = synthetic.StudyMaker("blocks", {"node": ["n1", "n2", "n3", "n4"]}, {})
+    chance = np.random.default_rng(4)
+    for number in range(12):
+        for name in maker.factors["node"]:
+            if name != "n4" or number < 6:
+                run = maker.run("app", {}, {"node": name}, number + 1, block=number // 3 + 1)
+                maker.result(run, "seconds", float(chance.normal(10, 0.1)), "s")
+    first, *_ = describe_answer(summarize(maker.write(tmp_path)))
+    assert first.endswith(" Fewer than 3 blocks: n4 is not judged.")
 
 
 @pytest.mark.parametrize(("nodes", "repeats"), [(2, 10), (5, 2)])
