@@ -139,7 +139,7 @@ def compute_shares_over_time(conditions: Sequence[Timed]) -> list[tuple[float, f
         pairs += [
             (t, v / mean if mean else 1.0) for t, v in zip(one.times, one.values, strict=True)
         ]
-    return sorted(pairs)
+    return sorted(pairs, key=lambda pair: pair[0])  # those of one second in no order of values
 
 
 def split_series(series: Sequence[tuple[float, float]], number: int) -> list[tuple[float, float]]:

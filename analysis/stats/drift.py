@@ -91,7 +91,9 @@ def find_wander(conditions: Sequence[Timed]) -> float | None:
     times = [time for one in kept for time in check_values(one.times)]
     values = [value for one in rank_runs(kept) for _, value in one]
     n = len(values)
-    series = ranks([value for _, value in sorted(zip(times, values, strict=True))])
+    # Jobs of an array start in the same second: sorted by their values they would be alike.
+    in_order = sorted(zip(times, values, strict=True), key=lambda pair: pair[0])
+    series = ranks([value for _, value in in_order])
     squares = math.fsum((rank - (n - 1) / 2) ** 2 for rank in series)
     if n < MIN_RUNS or squares == 0:
         return None

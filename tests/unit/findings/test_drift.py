@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL
+from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL, compute_shares_over_time
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
@@ -47,6 +47,24 @@ def test_the_rank_ratio_has_the_distribution_that_bartels_gives_it() -> None:
     assert (find_wander([Timed(range(40), waves)]) or 1.0) < 1e-6
     assert find_wander([Timed(range(9), waves[:9])]) is None
     assert find_wander([Timed(range(12), [1.0] * 12)]) is None
+
+
+@pytest.mark.parametrize("at_once", [4, 10, 40])
+def test_runs_that_start_in_the_same_second_are_not_alike_for_that(at_once: int) -> None:
+    """Slurm's start times are whole seconds, and an array starts as many runs as fit."""
+    chance = np.random.default_rng(5)
+    found = []
+    for _ in range(500):
+        sides = chance.standard_normal((2, 20)).tolist()
+        found.append(find_wander([Timed([2 * n // at_once for n in range(20)], v) for v in sides]))
+    z = scipy.stats.norm.ppf([p for p in found if p is not None])
+    assert len(z) == 500 and abs(z.mean()) < 0.35 and 0.75 < z.var() < 1.25
+
+
+def test_parts_of_the_time_are_not_sorted_by_their_values() -> None:
+    values = [10.0, 11.0, 9.0, 10.5, 9.5, 10.0, 11.0, 9.0, 10.5, 9.5]
+    series = compute_shares_over_time([Timed([0.0] * 10, values)])
+    assert [10 * share for _, share in series] == pytest.approx(values)
 
 
 def test_levels_of_conditions_are_no_drift() -> None:
