@@ -73,7 +73,9 @@ def draw_panel(axes: Axes, found: OverFactor) -> None:
         boxes_of = [compute_box(row.values, factor) for row in one.rows]
         draw_series(axes, spots, boxes_of, 0.85 * width, number)
     step = -(-len(levels) // MAX_TICKS)
-    axes.set_xticks(range(0, len(levels), step), [format_level_number(level) for level in levels[::step]])
+    axes.set_xticks(
+        range(0, len(levels), step), [format_level_number(level) for level in levels[::step]]
+    )
     axes.grid(visible=False, axis="x")
     if min(row.minimum or 0 for row in found.rows) >= 0:
         drawing.start_axis_at(axes)

@@ -16,6 +16,7 @@ from steelyard.analysis.history.extract_cache import ReadSession, read_sessions
 from steelyard.analysis.history.node_share import NodeShare, find_single_node
 from steelyard.analysis.history.state_changes import StateChange, compare_states
 from steelyard.analysis.sources.session_files import SUFFIX, Session, list_sessions
+from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.change_points import Change, Course, Drift, find_changes
 from steelyard.analysis.summary.study_data import Metric
 
@@ -62,10 +63,26 @@ class FigureChange:
         return is_elapsed_figure(self.series.variant, self.series.metric.name)
 
     @property
+    def ratio(self) -> Estimate | None:
+        """The ratio with its interval, if it shows a direction: of a level above 0 before.
+
+        From −5 to −6 the ratio is 1.2, and the figure falls.
+        """
+        change = self.change
+        if change.ratio is None or change.low is None or change.high is None:
+            return None
+        if isinstance(change, Drift):
+            level = self.series.course.level
+            before = level.mean / change.ratio if level and change.ratio else 0.0
+        else:
+            before = change.before
+        return Estimate(change.ratio, change.low, change.high) if before > 0 else None
+
+    @property
     def size(self) -> float:
         """The sort key: how far the ratio is from 1, equal for twice and for half."""
-        ratio = self.change.ratio
-        return abs(math.log(ratio)) if ratio is not None and ratio > 0 else math.inf
+        ratio = self.ratio
+        return abs(math.log(ratio.value)) if ratio is not None and ratio.value > 0 else math.inf
 
 
 @dataclass(frozen=True)
@@ -246,12 +263,12 @@ def is_worse(found: FigureChange, share: float) -> bool:
 
     A change of unknown size is not.
     """
-    change = found.change
-    if change.ratio is None or change.low is None or change.high is None:
+    ratio = found.ratio
+    if ratio is None or ratio.low is None or ratio.high is None:
         return False
     match found.series.metric.better:
         case "lower":
-            return change.low > 1 and change.ratio - 1 >= share
+            return ratio.low > 1 and ratio.value - 1 >= share
         case "higher":
-            return change.high < 1 and 1 - change.ratio >= share
+            return ratio.high < 1 and 1 - ratio.value >= share
     return False

@@ -22,6 +22,7 @@ from steelyard.analysis.report.phrases import (
     join_words,
 )
 from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.change_points import Change, Drift
 from steelyard.analysis.stats.number_format import format_mean, format_quantity
 from steelyard.analysis.stats.overhead import Overhead
@@ -79,8 +80,8 @@ def describe_size(found: FigureChange) -> str:
     """
     point = found.change
     size = found.node.own if found.node is not None else None
-    if size is None and None not in (point.ratio, point.low, point.high):
-        size = make_overhead(point)
+    if size is None and found.ratio is not None:
+        size = make_overhead(found.ratio)
     if size is not None:
         row = make_row(found.series, size)
         return describe_between(row) if includes_zero(row) else describe_overhead(row)
@@ -91,22 +92,22 @@ def describe_size(found: FigureChange) -> str:
     )
 
 
-def make_overhead(point: Change | Drift) -> Overhead:
+def make_overhead(ratio: Estimate) -> Overhead:
     """Return a known ratio as an overhead, which the report's sentences need."""
-    assert point.ratio is not None and point.low is not None and point.high is not None
-    return Overhead(point.ratio - 1, point.low - 1, point.high - 1, 0, 0, "change point")
+    assert ratio.low is not None and ratio.high is not None
+    return Overhead(ratio.value - 1, ratio.low - 1, ratio.high - 1, 0, 0, "change point")
 
 
 def describe_drift(history: History, found: FigureChange) -> str:
     """Describe a slow change: its size from its first session to the latest.
 
-    Without a ratio the level of the first session may have been 0.
+    Without a ratio the level of the first session may have been 0 or below.
     """
     assert isinstance(found.change, Drift)
     begin = format_session_date(history.sessions[found.change.begin])
     words = f"{format_figure_name(history, found.series)} changes slowly, without a step"
-    if found.change.ratio is None:
-        return f"{words}, since {begin}, when its level may have been 0."
+    if found.ratio is None:
+        return f"{words}, since {begin}, when its level may have been 0 or below."
     return f"{words}: compared with {begin}, it now {describe_size(found)}."
 
 
@@ -350,19 +351,19 @@ def describe_series(history: History) -> Iterator[str]:
 
 def build_level_rows(history: History) -> list[tuple[str, ...]]:
     """Return for each current series: name, metric, level, since when, last change, detectable."""
-    by_series = {id(c.series): (event, c) for event in history.events for c in event.changes}
+    by_series = {id(c.series): c for event in history.events for c in event.changes}
     found: list[tuple[str, ...]] = []
     for one in history.series:
         if not one.is_current:
             continue
-        event, last = by_series.get(id(one), (None, None))
+        last = by_series.get(id(one))
         level = one.course.level
         found.append(
             (
                 f"{one.variant}{format_condition(history, one)}",
                 one.metric.name,
                 format_mean(level, one.metric.unit) if level else one.course.reason or "–",
-                history.sessions[event.index].name if event else history.sessions[0].name,
+                history.sessions[one.course.segment_begin].name,
                 describe_size(last) if last else "drifts" if one.course.drift else "none found",
                 "–"
                 if math.isnan(d := one.course.detectable or math.nan)

@@ -13,6 +13,7 @@ from steelyard.analysis.history.history import Series, find_regressions
 from steelyard.analysis.history.node_share import NodeShare
 from steelyard.analysis.report.history_document import history_document, junit_text
 from steelyard.analysis.report.history_text import (
+    build_level_rows,
     describe_change,
     describe_drift,
     describe_history,
@@ -177,7 +178,7 @@ def test_any_size_of_a_drift_makes_a_sentence() -> None:
     assert describe(doubled) == f"{since}takes 2.5 times as long (2.0 to 3.0 times)."
     risen = describe(Drift(0, 1.04, 1.01, 1.09, 0.001), score)
     assert risen == f"{since}has 4.0 % higher score (1.0 to 9.0 %), which is better."
-    assert describe(unknown) == ", since 1 November 2026, when its level may have been 0."
+    assert describe(unknown) == ", since 1 November 2026, when its level may have been 0 or below."
 
 
 def test_a_node_whose_interval_holds_0_has_no_direction() -> None:
@@ -186,6 +187,27 @@ def test_a_node_whose_interval_holds_0_has_no_direction() -> None:
     own, others = (Overhead(0.04, low, 0.09, 3, 3, "Fieller") for low in (-0.01, -0.02))
     text = describe_change(found, dataclasses.replace(one, node=NodeShare("n3", own, others)))
     assert text == "app takes 1 % less to 9 % more time on n3 alone"
+
+
+def test_a_negative_level_that_falls_is_not_called_higher() -> None:
+    """The ratio of −6 to −5 is 1.2."""
+    plan = Plan(seconds=lambda n, node: -6.0 if n >= STEP else -5.0, better="higher")
+    found = history_of(plan, SESSIONS)
+    assert describe_history(found)[0].startswith("app went from −5")
+    assert find_regressions(found, 0.03) == []
+    lower = history_of(dataclasses.replace(plan, better="lower"), SESSIONS)
+    assert find_regressions(lower, 0.03) == []
+
+
+def test_a_figure_is_listed_since_the_first_session_of_its_level() -> None:
+    """Before it the figure had another unit, and so no value."""
+    plan = Plan(unit=lambda n: "s" if n >= 9 else "ms")
+    found = history_of(plan, SESSIONS)
+    (row,) = build_level_rows(found)
+    assert row[3] == "2026-11-10"
+    assert history_document(found, [])["series"][0]["since"] == row[3]
+    stepped = history_of(Plan(seconds=slower), SESSIONS)
+    assert build_level_rows(stepped)[0][3] == "2026-11-14"
 
 
 def test_a_level_of_0_before_has_no_ratio_and_fails_nothing() -> None:

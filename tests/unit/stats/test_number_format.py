@@ -49,7 +49,14 @@ def test_no_number_is_told_as_0_or_by_a_row_of_digits() -> None:
 
 @pytest.mark.parametrize(
     ("level", "words"),
-    [(8.0, "8"), (0.5, "0.5"), (-0.1, "−0.1"), (1048576.0, "1048576"), (2e-9, "2e−09"), (1e20, "1e+20")],
+    [
+        (8.0, "8"),
+        (0.5, "0.5"),
+        (-0.1, "−0.1"),
+        (1048576.0, "1048576"),
+        (2e-9, "2e−09"),
+        (1e20, "1e+20"),
+    ],
 )
 def test_a_levels_number_is_as_in_the_study(level: float, words: str) -> None:
     assert format_level_number(level) == words
