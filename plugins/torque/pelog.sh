@@ -2,7 +2,7 @@
 # Steelyard: around a job of Torque, as root (epilogue.precancel: as the job's user). One file under
 # five names in PBS_HOME/mom_priv; NAME.site is the site's own script, called with the same arguments.
 # pbs_mom requeues a job forever at any exit code of a prologue but 0 and 1, and of a prologue.parallel
-# but 0. So prologue.parallel writes a refusal for the first node's prologue, which runs afterwards.
+# but 0. So prologue.parallel writes an answer for the first node's prologue, which runs afterwards.
 
 PROGRAM=@PREFIX@/libexec/steelyard/steelyard-node
 CONFIG=@CONFIG@
@@ -43,29 +43,48 @@ run_on_records() { # COMMAND...
 
 # Set peer to another node of the job, and nodes to their number; 0: only the first node has the list.
 read_other_nodes() {
-    peer='' nodes=0 last=''
+    peer='' nodes=0 seen=' '
     [ "$PBS_MSHOST" = "$node" ] || peer=$PBS_MSHOST
     [ -r "$PBS_NODEFILE" ] || return 0
     while read -r host; do
-        [ "$host" != "$last" ] || continue
-        nodes=$((nodes + 1)) last=$host
+        case $seen in *" $host "*) continue ;; esac
+        nodes=$((nodes + 1)) seen="$seen$host "
         [ "$host" = "$node" ] || peer=$host
     done <"$PBS_NODEFILE"
 }
 
-# Set refusal to the reason for which another node refuses the request. Fails where the folder does not
-# answer.
-read_refusals() {
-    refusal=''
-    [ "$nodes" -gt 1 ] || return 0
-    copy=$(mktemp) || return 1
+# On the first node: remove the other nodes' answers, after printing those that are not "ready" as
+# "HOST: TEXT". WITHOUT_ANSWER is the text of a node that has not answered; empty: it has nothing to report.
+# Fails where the folder does not answer.
+take_answers() { # [WITHOUT_ANSWER]
+    [ -r "$PBS_NODEFILE" ] || return 0
+    # An NFS client remembers which names a folder lacks until the client itself changes the folder.
     # shellcheck disable=SC2016 # for the shell inside
     run_on_records sh -c 'cd -- "$1" || exit
+        [ -z "$5" ] || { true >"$2.$4" && rm -f "$2.$4"; }
+        seen=" $4 "
         while read -r host; do
-            [ "$host" != "$last" ] && last=$host && [ -e "$2.$host" ] || continue
-            printf "%s: " "$host" && cat "$2.$host" && rm -f "$2.$host"
+            # A mom with $nodefile_suffix adds it to each name; the list begins with the first node.
+            [ "${suffix+is set}" ] || suffix=${host#"$4"}
+            host=${host%"$suffix"}
+            case $seen in *" $host "*) continue ;; esac
+            seen="$seen$host " text="" answer=$2.$host
+            [ -e "$answer" ] || answer=$2.${host%%.*}
+            [ ! -e "$answer" ] || { read -r text <"$answer"; rm -f "$answer"; }
+            [ "$text" = ready ] || [ -z "${text:-$5}" ] || printf "%s: %s\n" "$host" "${text:-$5}"
         done <"$3"
-        :' - "$records" "./.refused.$id" "$PBS_NODEFILE" >"$copy"
+        :' - "$records" "./.answer.$id" "$PBS_NODEFILE" "$PBS_MSHOST" "$1"
+}
+
+# Set refusal to the reason for which another node refuses the request. A node that does not report a
+# condition as ready refuses it: its answer may be lost, or it has no prologue of ours. Fails where the
+# folder does not answer.
+read_refusals() {
+    refusal='' without_answer=''
+    [ "$nodes" -gt 1 ] || return 0
+    copy=$(mktemp) || return 1
+    ! requests_conditions || without_answer="steelyard: it has not reported the requested conditions as ready in $records, which all nodes must share. Ask the administrator, or submit without them."
+    take_answers "$without_answer" >"$copy"
     code=$?
     read -r refusal <"$copy"
     rm -f "$copy"
@@ -146,8 +165,7 @@ find_job_cgroup() {
 
 requests_conditions() {
     case :$request in
-    *:netem=none | *:netem=none:*) return 1 ;;
-    *:netem=* | *:cache=cold*) return 0 ;;
+    *:cache=cold* | *:netem=[!n]*) return 0 ;; # not netem=none
     esac
     return 1
 }
@@ -181,10 +199,10 @@ begin() {
     read_config
     find_mom
     set_node_name
-    run_on_records rm -f "$records/.refused.$id.$node"
+    run_on_records rm -f "$records/.answer.$id.$node"
     [ -r "$CONFIG" ] || { start_unless_condition "Steelyard is turned off there (no $CONFIG)" && return 0 || return 1; }
     [ -x "$PROGRAM" ] || { start_unless_condition "there is no $PROGRAM" && return 0 || return 1; }
-    read_owner_ids || return 0
+    read_owner_ids || { start_unless_condition "the ids of user $user are not found" && return 0 || return 1; }
     read_other_nodes
     find_job_cgroup
     limit=$PLAIN_S
@@ -202,10 +220,11 @@ begin() {
     [ "$mom" = "$PPID" ] || set -- "$@" --session "$PPID" --join "$PPID"
     [ -z "$request" ] || { limit=$REQUEST_S && set -- "$@" --request "$request"; }
     limit_to_alarm
-    read_refusals || start_unless_condition "whether other nodes can is not known: $records cannot be read there" || return 1
-    [ -z "$refusal" ] || { message=$refusal && return 1; }
+    read_refusals || start_unless_condition "whether other nodes can is not known: $records cannot be read there" || refusal=$message
+    [ -z "$refusal" ] || set -- "$@" --refuse "${refusal#steelyard: }"
     message=$(timeout -k 1 "$limit" "$PROGRAM" job begin "$@" 2>&1 </dev/null >/dev/null)
     code=$?
+    [ -z "$refusal" ] || { message=$refusal && return 1; }
     case $code in
     0) return 0 ;;
     4) return 1 ;;
@@ -218,7 +237,9 @@ end() {
     read_config
     find_mom
     set_node_name
-    run_on_records rm -f "$records/.refused.$id.$node"
+    run_on_records rm -f "$records/.answer.$id.$node"
+    # Where its prologue was killed, the answers of this start would be those of the next one.
+    ! requests_conditions || take_answers >/dev/null
     [ -x "$PROGRAM" ] || return 0
     set --
     read_job_file node_exclusive
@@ -253,9 +274,9 @@ refuse() {
     exit 1
 }
 
-write_refusal() {
+write_answer() { # TEXT
     # shellcheck disable=SC2016 # for the shell inside
-    run_on_records sh -c 'echo "$1" >"$2"' - "$message" "$records/.refused.$id.$node"
+    run_on_records sh -c 'printf "%s\n" "$1" >"$2"' - "$1" "$records/.answer.$id.$node"
 }
 
 run_site_script() {
@@ -274,10 +295,15 @@ prologue)
 prologue.parallel)
     resources=$5 queue=$6
     run_site_script "$@" || exit
-    begin || write_refusal
+    if ! begin; then
+        write_answer "$message"
+    elif requests_conditions; then
+        write_answer ready
+    fi
     ;;
 epilogue | epilogue.parallel)
-    status=${10}
+    resources=$6 status=${10}
+    read_request
     end
     run_site_script "$@" || exit
     ;;

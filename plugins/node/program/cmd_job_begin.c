@@ -36,13 +36,16 @@ static const char help[] =
     "  --restart-count N     another number is another start of the job\n"
     "  --late                the job has run here already: a job that nobody knows gets a record\n"
     "                        that says so, with no condition applied; others are left alone\n"
+    "  --refuse TEXT         a condition that was requested is not available on another node of "
+    "the\n"
+    "                        job: TEXT is the reason\n"
     "  --request TEXT        what the user asked for (steelyard-node job "
     "encode)\n" SY_JOB_OPTIONS_HELP;
 
 struct arguments {
 	struct sy_job_options options;
 	struct sy_job_begin job;
-	const char *request;
+	const char *request, *refuse;
 	bool has_owner;
 };
 
@@ -58,6 +61,7 @@ enum {
 	PARTITION,
 	PEER,
 	RESTART,
+	REFUSE,
 	REQUEST,
 	LATE
 };
@@ -74,6 +78,7 @@ static const struct option table[] = {
     {"partition", required_argument, NULL, PARTITION},
     {"peer", required_argument, NULL, PEER},
     {"restart-count", required_argument, NULL, RESTART},
+    {"refuse", required_argument, NULL, REFUSE},
     {"request", required_argument, NULL, REQUEST},
     {"late", no_argument, NULL, LATE},
     SY_JOB_OPTIONS,
@@ -192,6 +197,9 @@ static int parse_option(int option, void *context, struct sy_error *err)
 	case LATE:
 		job->late = true;
 		return 0;
+	case REFUSE:
+		arguments->refuse = optarg;
+		return 0;
 	case REQUEST:
 		arguments->request = optarg;
 		return 0;
@@ -237,6 +245,9 @@ static int run(struct arguments *arguments)
 	    sy_request_read(arguments->request, parse_user_option, job, &err) < 0)
 		(void)snprintf(job->user_options.fault, sizeof(job->user_options.fault), "%s",
 			       err.text);
+	if (arguments->refuse)
+		(void)snprintf(job->user_options.fault, sizeof(job->user_options.fault), "%s",
+			       arguments->refuse);
 	sy_tag_cache_option(&job->user_options);
 	if (sy_job_begin(job, &err) == 0)
 		return SY_EXIT_DONE;

@@ -127,6 +127,7 @@ class Cluster:
 
     base: Path
     around: tuple[str, ...] = ()  # a command that starts the moms
+    around_sister: tuple[str, ...] | None = None  # another one for the sister's
     first: Node = field(init=False)
     sister: Node = field(init=False)
 
@@ -135,7 +136,9 @@ class Cluster:
         self.records.mkdir()
         render("pelog.sh", self.base / "pelog", self.base, self.config)
         self.turn_on()
-        self.first, self.sister = (Node(self.base, name, self.around) for name in ("vm", "vmb"))
+        other = self.around if self.around_sister is None else self.around_sister
+        self.first = Node(self.base, "vm", self.around)
+        self.sister = Node(self.base, "vmb", other)
 
     @property
     def config(self) -> Path:
@@ -179,7 +182,7 @@ class Cluster:
     def left(self) -> list[str]:
         """What lies in the run folder and notes between nodes, but logs and locks."""
         found = [path for path in self.run.rglob("*") if not path.is_dir()]
-        found += list(self.records.glob(".refused*"))
+        found += list(self.records.glob(".answer*"))
         return sorted(path.name for path in found if path.suffix not in (".log", ".lock") and path.name != ".lock")  # fmt: skip
 
     def samplers(self) -> list[str]:

@@ -42,7 +42,7 @@ def test_notes_of_other_nodes_that_cannot_be_read(
 ) -> None:
     """The kernel knows that this node has left no note; whether its sister has, the server knows."""
     given = first_given(cluster, "prologue", resources=resources)
-    assert not (cluster.records / f".refused.{given.words[0]}.vm").exists()
+    assert not (cluster.records / f".answer.{given.words[0]}.vm").exists()
     mounted.hang()
     assert cluster.first.pelog("prologue", given, kill_after_s=TIMEOUT_S) == status
     if status:

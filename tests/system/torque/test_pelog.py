@@ -256,7 +256,7 @@ def test_a_sister_never_says_no_herself(cluster: Cluster) -> None:
     assert (cluster.left(), cluster.samplers()) == ([], [])
 
 
-@pytest.mark.parametrize(("resources", "status"), [("nodes=1", 0), ("other=steelyard:tag=a%3Db", 0), ("other=mine,nodes=1", 0), ("other=steelyard:netem=none", 0), ("other=mine+steelyard:netem=delay%3D1ms,nodes=1", 1), ("nodes=1,other=steelyard:cache=cold", 1)])  # fmt: skip
+@pytest.mark.parametrize(("resources", "status"), [("nodes=1", 0), ("other=steelyard:tag=a%3Db", 0), ("other=mine,nodes=1", 0), ("other=steelyard:netem=none", 0), ("other=mine+steelyard:netem=delay%3D1ms,nodes=1", 1), ("nodes=1,other=steelyard:cache=cold", 1), ("other=steelyard:netem=none:cache=cold", 1), ("other=steelyard:netem=none:netem=delay%3D1ms", 1)])  # fmt: skip
 def test_turned_off_only_conditions_are_refused(cluster: Cluster, resources: str, status: int) -> None:  # fmt: skip
     cluster.config.unlink()
     given = cluster.given("torque.prologue.0.vm", resources=resources)
@@ -264,6 +264,16 @@ def test_turned_off_only_conditions_are_refused(cluster: Cluster, resources: str
     said = cluster.first.output.read_text()
     assert ("turned off" in said) == (status == 1)
     assert not list(cluster.records.iterdir())
+
+
+@pytest.mark.parametrize(("resources", "status"), [("nodes=1", 0), (ASKED, 1)])
+def test_an_unknown_user_has_no_condition(cluster: Cluster, resources: str, status: int) -> None:
+    """As where the directory service does not answer."""
+    given = cluster.given("torque.prologue.0.vm", resources=resources)
+    given.words[1] = "steelyard-no-such-user"
+    assert cluster.first.pelog("prologue", given) == status
+    told = "the ids of user steelyard-no-such-user are not found"
+    assert (told in cluster.first.output.read_text()) == (status == 1)
 
 
 def write_job_file(node: Node, job: str, text: str) -> None:
