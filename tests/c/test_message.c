@@ -87,6 +87,8 @@ static void test_bad(void)
 	bad("leave now", "no arguments");
 	bad("root", "an argument");
 	bad("root 0", "process id");
+	bad("attach 1 2", "one process id");
+	bad("session x", "one process id");
 	bad("root -1", "process id");
 	bad("root 1 x", "nanoseconds or nothing");
 	bad("root 1 2 3 4", "nanoseconds or nothing");
@@ -119,7 +121,7 @@ static void test_bad(void)
 	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": []} x", "requested");
 	bad("cache {\"requested\": \"cold\", \"done\": [], \"refused\": [], \"x\": 1}",
 	    "requested");
-	bad("done 1 2 3 4 5 6 7", "more than six");
+	bad("done 1 2 3 4 5 6 7", "CPU_US");
 	bad("done 1", "CPU_US");
 	bad("done 1 2 ", "CPU_US");
 	bad("done 1 -2", "CPU_US");

@@ -5,36 +5,8 @@
 #include "counters/parse.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-static const struct {
-	const char *word;
-	enum sy_word code;
-	enum { GIVEN, NONE, MAYBE } arguments;
-} words[] = {
-    {"root", SY_WORD_ROOT, GIVEN},
-    {"cgroup", SY_WORD_CGROUP, GIVEN},
-    {"tag", SY_WORD_TAG, GIVEN},
-    {"rate", SY_WORD_RATE, GIVEN},
-    {"exclusive", SY_WORD_EXCLUSIVE, GIVEN},
-    {"job", SY_WORD_JOB, GIVEN},
-    {"done", SY_WORD_DONE, GIVEN},
-    {"peak", SY_WORD_PEAK, GIVEN},
-    {"cache", SY_WORD_CACHE, GIVEN},
-    {"unmet", SY_WORD_UNMET, GIVEN},
-    {"gpus", SY_WORD_GPUS, GIVEN},
-    {"totals", SY_WORD_TOTALS, MAYBE},
-    {"leave", SY_WORD_LEAVE, NONE},
-    {"lost", SY_WORD_LOST, NONE},
-    {"late", SY_WORD_LATE, NONE},
-    {"intime", SY_WORD_INTIME, NONE},
-    {"session", SY_WORD_SESSION, GIVEN},
-    {"attach", SY_WORD_ATTACH, GIVEN},
-    {"end", SY_WORD_END, NONE},
-};
 
 /* Fields of `job` that may be set; "exclusive" has a word of its own. */
 static const char *const job_fields[] = {
@@ -42,82 +14,58 @@ static const char *const job_fields[] = {
     "restart_count", "user_id", "nodes",  "name",	  "exit_status",
 };
 
-static int parse_pid(const char *text, pid_t *pid, const char **rest, struct sy_error *err)
+/* PID, and up to `most` numbers behind it: how many, or -1. */
+static int parse_numbers(const char *text, struct sy_message *message, int most)
 {
-	char *end;
-	long value;
+	int64_t pid;
+	const char *rest = sy_number(text, &pid);
+	int count = 0;
 
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || end == text || value <= 0 || value > INT32_MAX || (*end && *end != ' '))
-		return sy_fail(err, "'%s': expected a process id", text);
-	*pid = (pid_t)value;
-	*rest = end;
-	return 0;
+	if (!rest || pid == 0 || pid > INT32_MAX)
+		return -1;
+	message->pid = (pid_t)pid;
+	for (; rest && *rest == ' ' && count < most; count++)
+		rest = sy_number(rest + 1, &message->number[count]);
+	return rest && !*rest ? count : -1;
 }
 
-static int parse_root(const char *text, struct sy_message *message, struct sy_error *err)
+static int parse_process(const char *text, struct sy_message *message, struct sy_error *err)
 {
-	const char *rest;
-
-	if (parse_pid(text, &message->pid, &rest, err) < 0)
-		return -1;
-	return *rest ? sy_fail(err, "'%s': expected one process id", text) : 0;
+	return parse_numbers(text, message, 0) < 0
+		   ? sy_fail(err, "'%s': expected one process id", text)
+		   : 0;
 }
 
 /* A step's daemon reports the page faults of the children that it has reaped, and since when the
  * kernel counts its job. */
-static int parse_daemon(const char *text, struct sy_message *message, struct sy_error *err)
+static int parse_root(const char *text, struct sy_message *message, struct sy_error *err)
 {
-	const char *rest;
-
 	message->number[0] = -1;
-	if (parse_pid(text, &message->pid, &rest, err) < 0)
-		return -1;
-	for (int i = 0; i < 2 && *rest; i++) {
-		const char *number = rest + 1;
-		const char *end = *rest == ' ' ? sy_number(number, &message->number[i]) : NULL;
-
-		if (!end)
-			break;
-		rest = end;
-	}
-	return *rest ? sy_fail(err,
-			       "'%s': expected a process id, and page faults and nanoseconds or "
-			       "nothing",
-			       text)
-		     : 0;
+	return parse_numbers(text, message, 2) < 0
+		   ? sy_fail(err,
+			     "'%s': expected a process id, and page faults and nanoseconds or "
+			     "nothing",
+			     text)
+		   : 0;
 }
 
 static int parse_done(const char *text, struct sy_message *message, struct sy_error *err)
 {
-	const char *rest;
+	int count = parse_numbers(text, message, 5);
 
-	if (parse_pid(text, &message->pid, &rest, err) < 0)
-		return -1;
-	for (int i = 0; i < 5 && (i != 1 || *rest); i++) {
-		char *end;
-
-		errno = 0;
-		message->number[i] = strtoll(rest, &end, 10);
-		if (errno || end == rest || *rest != ' ' || message->number[i] < 0)
-			return sy_fail(
-			    err, "done '%s': expected PID CPU_US [RCHAR WCHAR READ WRITE]", text);
-		rest = end;
-		message->has_bytes = i == 4;
-	}
-	return *rest ? sy_fail(err, "done '%s': more than six numbers", text) : 0;
+	message->has_bytes = count == 5;
+	return count == 1 || count == 5
+		   ? 0
+		   : sy_fail(err, "done '%s': expected PID CPU_US [RCHAR WCHAR READ WRITE]", text);
 }
 
 static int parse_peak(const char *text, struct sy_message *message, struct sy_error *err)
 {
-	char *end;
+	const char *end = sy_number(text, &message->number[0]);
 
-	errno = 0;
-	message->number[0] = strtoll(text, &end, 10);
-	if (errno || end == text || *end || message->number[0] <= 0)
-		return sy_fail(err, "peak '%s': expected bytes", text);
-	return 0;
+	return end && !*end && message->number[0] > 0
+		   ? 0
+		   : sy_fail(err, "peak '%s': expected bytes", text);
 }
 
 /* A group below the mount points, and nowhere else. */
@@ -174,6 +122,16 @@ static int parse_pair(const char *text, char separator, struct sy_message *messa
 	message->key[length] = '\0';
 	message->value = split + 1;
 	return 0;
+}
+
+static int parse_tag(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	return parse_pair(text, '=', message, err);
+}
+
+static int parse_rate(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	return sy_rate_parse(text, SY_MAX_RATE_HZ, &message->rate_hz, err);
 }
 
 static int parse_exclusive(const char *text, struct sy_message *message, struct sy_error *err)
@@ -262,45 +220,32 @@ static int parse_gpus(const char *text, struct sy_message *message, struct sy_er
 	return 0;
 }
 
-static int parse_arguments(const char *text, struct sy_message *message, struct sy_error *err)
-{
-	switch (message->word) {
-	case SY_WORD_ROOT:
-		return parse_daemon(text, message, err);
-	case SY_WORD_SESSION:
-	case SY_WORD_ATTACH:
-		return parse_root(text, message, err);
-	case SY_WORD_CGROUP:
-		return parse_cgroup(text, message, err);
-	case SY_WORD_TAG:
-		return parse_pair(text, '=', message, err);
-	case SY_WORD_RATE:
-		return sy_rate_parse(text, SY_MAX_RATE_HZ, &message->rate_hz, err);
-	case SY_WORD_EXCLUSIVE:
-		return parse_exclusive(text, message, err);
-	case SY_WORD_JOB:
-		return parse_job(text, message, err);
-	case SY_WORD_DONE:
-		return parse_done(text, message, err);
-	case SY_WORD_PEAK:
-		return parse_peak(text, message, err);
-	case SY_WORD_CACHE:
-		return parse_cache(text, message, err);
-	case SY_WORD_UNMET:
-		return parse_unmet(text, message, err);
-	case SY_WORD_GPUS:
-		return parse_gpus(text, message, err);
-	case SY_WORD_TOTALS:
-		return parse_question(text, message, err);
-	case SY_WORD_LEAVE:
-	case SY_WORD_LOST:
-	case SY_WORD_LATE:
-	case SY_WORD_INTIME:
-	case SY_WORD_END:
-		break;
-	}
-	return 0;
-}
+static const struct {
+	const char *word;
+	enum sy_word code;
+	/* Its arguments; NULL: it has none. */
+	int (*parse)(const char *text, struct sy_message *message, struct sy_error *err);
+} words[] = {
+    {"root", SY_WORD_ROOT, parse_root},
+    {"cgroup", SY_WORD_CGROUP, parse_cgroup},
+    {"tag", SY_WORD_TAG, parse_tag},
+    {"rate", SY_WORD_RATE, parse_rate},
+    {"exclusive", SY_WORD_EXCLUSIVE, parse_exclusive},
+    {"job", SY_WORD_JOB, parse_job},
+    {"done", SY_WORD_DONE, parse_done},
+    {"peak", SY_WORD_PEAK, parse_peak},
+    {"cache", SY_WORD_CACHE, parse_cache},
+    {"unmet", SY_WORD_UNMET, parse_unmet},
+    {"gpus", SY_WORD_GPUS, parse_gpus},
+    {"totals", SY_WORD_TOTALS, parse_question},
+    {"leave", SY_WORD_LEAVE, NULL},
+    {"lost", SY_WORD_LOST, NULL},
+    {"late", SY_WORD_LATE, NULL},
+    {"intime", SY_WORD_INTIME, NULL},
+    {"session", SY_WORD_SESSION, parse_process},
+    {"attach", SY_WORD_ATTACH, parse_process},
+    {"end", SY_WORD_END, NULL},
+};
 
 int sy_message_parse(const char *text, struct sy_message *message, struct sy_error *err)
 {
@@ -311,10 +256,11 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 		if (strlen(words[i].word) != length || strncmp(text, words[i].word, length) != 0)
 			continue;
 		message->word = words[i].code;
-		if (words[i].arguments == (text[length] == '\0' ? GIVEN : NONE))
-			return sy_fail(err, "'%s': expected %s", text,
-				       words[i].arguments == NONE ? "no arguments" : "an argument");
-		return parse_arguments(text + length + (text[length] == ' '), message, err);
+		if (!words[i].parse)
+			return text[length] ? sy_fail(err, "'%s': expected no arguments", text) : 0;
+		if (!text[length] && message->word != SY_WORD_TOTALS)
+			return sy_fail(err, "'%s': expected an argument", text);
+		return words[i].parse(text + length + (text[length] == ' '), message, err);
 	}
 	return sy_fail(
 	    err,
