@@ -153,6 +153,18 @@ void sy_json_put(json_t *top, const char *path, json_t *value, const char *reaso
 	(void)json_object_set_new(object, word, value);
 }
 
+const char *sy_json_reason(const json_t *top, const char *path)
+{
+	return json_string_value(json_object_get(json_object_get(top, "missing"), path));
+}
+
+void sy_json_explain(json_t *top, const char *path, const char *reason)
+{
+	if (*reason && sy_json_reason(top, path))
+		(void)json_object_set_new(json_object_get(top, "missing"), path,
+					  sy_json_text(reason));
+}
+
 void sy_doc_put(struct sy_document *document, const char *path, json_t *value)
 {
 	const char *word;

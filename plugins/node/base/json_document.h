@@ -64,6 +64,12 @@ void sy_doc_put_words(struct sy_document *document, const char *path, int root, 
  * `reason` under `missing` of `top`; a value takes the reason away. Takes `value`. */
 void sy_json_put(json_t *top, const char *path, json_t *value, const char *reason);
 
+/* The reason of a null in such a document; NULL: it has none. */
+const char *sy_json_reason(const json_t *top, const char *path);
+
+/* Replace that reason, where there is one, by `reason`, unless this is empty. */
+void sy_json_explain(json_t *top, const char *path, const char *reason);
+
 /* A sentence into `notes` of an object, once. */
 __attribute__((format(printf, 2, 3))) void sy_json_note(json_t *object, const char *format, ...);
 

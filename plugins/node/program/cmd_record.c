@@ -139,27 +139,12 @@ static void format_reason(const struct repair *repair, const char *given, char *
 
 static void complete_record(struct repair *repair, const char *given)
 {
-	static const char *const sampler[] = {"sampler.samples_lost",
-					      "sampler.samples_lost_reason",
-					      "sampler.missed_deadlines",
-					      "sampler.cpu_s",
-					      "sampler.max_memory_bytes",
-					      "pressure.scope",
-					      "cpu.source",
-					      "memory.source",
-					      "memory.charged_peak_bytes",
-					      "io.source",
-					      "cpu.user_s",
-					      "cpu.system_s",
-					      "cpu.unseen_s"};
 	json_t *missing = json_object_get(repair->record, "missing");
 	const char *path;
 	json_t *reason;
 	char text[768];
 
 	sy_record_totals(repair->record, &repair->sums);
-	for (size_t i = 0; i < sizeof(sampler) / sizeof(sampler[0]); i++)
-		sy_json_put(repair->record, sampler[i], json_null(), "the sampler was killed");
 	json_object_foreach(missing, path, reason)
 	{
 		if (!strcmp(json_string_value(reason), SY_NOT_YET))

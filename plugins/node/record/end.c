@@ -6,30 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static json_t *count_or_null(int64_t value)
-{
-	return value == SY_UNKNOWN ? json_null() : json_integer(value);
-}
-
-static json_t *micro(int64_t value)
-{
-	return value == SY_UNKNOWN ? json_null() : json_real((double)value / 1e6);
-}
-
 static json_t *source(enum sy_source name)
 {
 	const char *text = sy_source_name(name);
 
 	return text ? json_string(text) : json_null();
-}
-
-/* A reason of the child's replaces the general one, where there is no value. */
-static void explain(json_t *record, const char *path, const char *reason)
-{
-	json_t *missing = json_object_get(record, "missing");
-
-	if (*reason && json_object_get(missing, path))
-		(void)json_object_set_new(missing, path, sy_json_text(reason));
 }
 
 /* The largest of what the job's processes had at each sample. */
@@ -51,13 +32,14 @@ static void put_sampled(json_t *record, const struct sy_status *status, const ch
 		    "no process of the job was there at any sample: it ran none, or none that long";
 	for (int i = 0; i < SY_TOTALS; i++)
 		if (is_of_moments((enum sy_total)i))
-			explain(record, sy_total_facts[i].path, reason);
+			sy_json_explain(record, sy_total_facts[i].path, reason);
 	sy_json_put(record, "memory.source",
 		    sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN
 			? source(status->memory_source)
 			: json_null(),
 		    reason);
-	sy_json_put(record, "memory.charged_peak_bytes", count_or_null(status->charged_peak_bytes),
+	sy_json_put(record, "memory.charged_peak_bytes",
+		    sy_count_or_null(status->charged_peak_bytes),
 		    "no cgroup of the job has counted the peak of its memory");
 }
 
@@ -69,7 +51,8 @@ static void explain_io(json_t *record, const struct sy_status *status, const cha
 		char text[160];
 
 		(void)snprintf(text, sizeof(text), "%s; at least %lld", reason, (long long)least);
-		explain(record, sy_total_facts[i].path, status->io_unreported ? text : reason);
+		sy_json_explain(record, sy_total_facts[i].path,
+				status->io_unreported ? text : reason);
 	}
 }
 
@@ -77,7 +60,8 @@ static void put_unseen(json_t *record, const struct sy_status *status)
 {
 	bool counted = status->io_source == SY_SOURCE_BPF; /* all of them */
 
-	sy_json_put(record, "cpu.unseen_s", counted ? micro(0) : micro(status->gap_us),
+	sy_json_put(record, "cpu.unseen_s",
+		    counted ? sy_micro_or_null(0) : sy_micro_or_null(status->gap_us),
 		    "no cgroup counts the job's CPU to its end: what no step has waited for is "
 		    "not known");
 }
@@ -91,8 +75,8 @@ static const char *missing_bpf_reason(const struct sy_status *status)
 
 static void put_faults(json_t *record, int64_t minor, int64_t major, const char *reason)
 {
-	sy_json_put(record, sy_total_facts[SY_MINOR_FAULTS].path, count_or_null(minor), reason);
-	sy_json_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, count_or_null(major), reason);
+	sy_json_put(record, sy_total_facts[SY_MINOR_FAULTS].path, sy_count_or_null(minor), reason);
+	sy_json_put(record, sy_total_facts[SY_MAJOR_FAULTS].path, sy_count_or_null(major), reason);
 }
 
 static void put_job_sources(json_t *record, const struct sy_status *status)
@@ -118,7 +102,7 @@ static void put_job_sources(json_t *record, const struct sy_status *status)
 		explain_io(record, status, reason);
 	if (!status->nothing_named)
 		return;
-	explain(record, "cpu.cpu_s", reason);
+	sy_json_explain(record, "cpu.cpu_s", reason);
 }
 
 static bool has_pressure(const struct sy_status *status)
@@ -129,27 +113,28 @@ static bool has_pressure(const struct sy_status *status)
 
 void sy_record_status(json_t *record, const struct sy_status *status)
 {
-	sy_json_put(record, "cpu.user_s", micro(status->user_us),
+	sy_json_put(record, "cpu.user_s", sy_micro_or_null(status->user_us),
 		    "reported only by cgroups, and for a command that the sampler started");
-	sy_json_put(record, "cpu.system_s", micro(status->system_us),
+	sy_json_put(record, "cpu.system_s", sy_micro_or_null(status->system_us),
 		    "reported only by cgroups, and for a command that the sampler started");
 	put_job_sources(record, status);
 	sy_json_put(record, "cpu.node_steal_s",
-		    status->finished ? micro(status->stolen_us) : json_null(),
+		    status->finished ? sy_micro_or_null(status->stolen_us) : json_null(),
 		    "/proc/stat was not read at the job's end, or reports no steal");
 	sy_json_put(record, "pressure.scope",
 		    has_pressure(status) ? json_string(status->pressure_of_job ? "job" : "node")
 					 : json_null(),
 		    "the kernel gives no pressure (PSI) here");
 	for (int i = SY_PRESSURE_CPU_S; i <= SY_PRESSURE_MEMORY_S; i++)
-		explain(record, sy_total_facts[i].path, "the kernel gives no pressure (PSI) here");
-	explain(record, sy_total_facts[SY_NODE_CPU_S].path,
-		"read only where an energy counter of packages and dram can be shared out");
+		sy_json_explain(record, sy_total_facts[i].path,
+				"the kernel gives no pressure (PSI) here");
+	sy_json_explain(record, sy_total_facts[SY_NODE_CPU_S].path,
+			"read only where an energy counter of packages and dram can be shared out");
 	sy_json_put(record, "clock.steps",
 		    status->sums.samples ? json_integer(status->clock_steps) : json_null(),
 		    "no sample was taken");
 	sy_json_put(record, "clock.step_s",
-		    status->sums.samples ? micro(status->clock_step_us) : json_null(),
+		    status->sums.samples ? sy_micro_or_null(status->clock_step_us) : json_null(),
 		    "no sample was taken");
 	sy_json_put(record, "sampler.rate_hz", json_real(status->rate_hz), NULL);
 	sy_json_put(record, "sampler.samples", json_integer(status->sums.samples - status->lost),
@@ -160,8 +145,8 @@ void sy_record_status(json_t *record, const struct sy_status *status)
 		    "none was lost");
 	sy_json_put(record, "sampler.missed_deadlines", json_integer(status->missed_deadlines),
 		    NULL);
-	sy_json_put(record, "sampler.cpu_s", micro(status->cpu_ns / 1000), NULL);
-	sy_json_put(record, "sampler.max_memory_bytes", count_or_null(status->max_memory_bytes),
+	sy_json_put(record, "sampler.cpu_s", sy_micro_or_null(status->cpu_ns / 1000), NULL);
+	sy_json_put(record, "sampler.max_memory_bytes", sy_count_or_null(status->max_memory_bytes),
 		    "the sampler did not live to its end");
 }
 
@@ -179,7 +164,7 @@ void sy_record_in_kernel(json_t *record, const struct sy_status *status)
 						   : "no cgroup of the job was reported");
 	sy_json_put(record, "bpf.unread_tasks", json_integer(status->unread_tasks), NULL);
 	sy_json_put(record, "bpf.ticks", json_integer(status->ticks), NULL);
-	sy_json_put(record, "bpf.ticks_s", micro(status->ticks_us), NULL);
+	sy_json_put(record, "bpf.ticks_s", sy_micro_or_null(status->ticks_us), NULL);
 }
 
 /* SY_UNKNOWN is below every number. */
@@ -191,9 +176,9 @@ static int64_t larger_of(int64_t one, int64_t other)
 static void put_exact_use(json_t *record, const struct sy_exact *exact,
 			  const struct sy_status *status)
 {
-	sy_json_put(record, "cpu.cpu_s", micro(exact->cpu_us), NULL);
-	sy_json_put(record, "cpu.user_s", micro(exact->user_us), NULL);
-	sy_json_put(record, "cpu.system_s", micro(exact->system_us), NULL);
+	sy_json_put(record, "cpu.cpu_s", sy_micro_or_null(exact->cpu_us), NULL);
+	sy_json_put(record, "cpu.user_s", sy_micro_or_null(exact->user_us), NULL);
+	sy_json_put(record, "cpu.system_s", sy_micro_or_null(exact->system_us), NULL);
 	sy_json_put(record, "cpu.source", source(SY_SOURCE_RUSAGE), NULL);
 	/* Of children that nobody waited for only the kernel's program may know. */
 	put_faults(record, larger_of(exact->minor_faults, status->minor_faults),
@@ -217,7 +202,8 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 	sy_json_put(record, "exit.signal",
 		    exact->signal < 0 ? json_null() : json_integer(exact->signal),
 		    "it was not ended by a signal");
-	sy_json_put(record, "exit.elapsed_s", exact->known ? micro(exact->elapsed_us) : json_null(),
+	sy_json_put(record, "exit.elapsed_s",
+		    exact->known ? sy_micro_or_null(exact->elapsed_us) : json_null(),
 		    "the command could not be started");
 	if (!exact->known)
 		return;
@@ -235,7 +221,7 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 }
 
 /* µs, where there is a value at all: it is never negative. */
-static json_t *micro_or_null(double us)
+static json_t *seconds_or_null(double us)
 {
 	return us < 0 ? json_null() : json_real(us / 1e6);
 }
@@ -292,34 +278,26 @@ void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 		    all ? json_integer(tcp->retransmitted) : json_null(), total_reason);
 	sy_json_put(record, "tcp.rtt_readings",
 		    tcp->has_answered ? json_integer(rtt->readings) : json_null(), reason);
-	sy_json_put(record, "tcp.rtt_floor_s", micro_or_null(tcp->floor_us ? tcp->floor_us : -1.0),
-		    reason);
-	sy_json_put(record, "tcp.rtt_min_s", micro_or_null(any ? rtt->min_us : -1.0), reason);
-	sy_json_put(record, "tcp.rtt_median_s", micro_or_null(sy_rtt_median_us(rtt, &counts->rtt)),
-		    reason);
-	sy_json_put(record, "tcp.rtt_mean_s", micro_or_null(any ? rtt->mean_us : -1.0), reason);
-	sy_json_put(record, "tcp.rtt_sd_s", micro_or_null(sy_rtt_sd_us(rtt)), reason);
-	sy_json_put(record, "tcp.rtt_max_s", micro_or_null(any ? rtt->max_us : -1.0), reason);
+	sy_json_put(record, "tcp.rtt_floor_s",
+		    seconds_or_null(tcp->floor_us ? tcp->floor_us : -1.0), reason);
+	sy_json_put(record, "tcp.rtt_min_s", seconds_or_null(any ? rtt->min_us : -1.0), reason);
+	sy_json_put(record, "tcp.rtt_median_s",
+		    seconds_or_null(sy_rtt_median_us(rtt, &counts->rtt)), reason);
+	sy_json_put(record, "tcp.rtt_mean_s", seconds_or_null(any ? rtt->mean_us : -1.0), reason);
+	sy_json_put(record, "tcp.rtt_sd_s", seconds_or_null(sy_rtt_sd_us(rtt)), reason);
+	sy_json_put(record, "tcp.rtt_max_s", seconds_or_null(any ? rtt->max_us : -1.0), reason);
 	put_window(record, "snd_cwnd", "segments", &tcp->snd_cwnd, &counts->snd_cwnd, reason);
 	put_window(record, "rcv_space", "bytes", &tcp->rcv_space_bytes, &counts->rcv_space_bytes,
 		   reason);
 }
 
-static json_t *difference(int64_t now, int64_t before)
-{
-	return now == SY_UNKNOWN || before == SY_UNKNOWN || now < before
-		   ? json_null()
-		   : json_integer(now - before);
-}
-
 /* Instead of that there was no value in the last sample. */
 static void explain_off(json_t *record, const char *path, const char *reason)
 {
-	const char *known =
-	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
+	const char *known = sy_json_reason(record, path);
 
 	if (known && !strcmp(known, SY_NO_VALUE))
-		explain(record, path, reason);
+		sy_json_explain(record, path, reason);
 }
 
 static bool is_null(const json_t *record, int device, const char *field)
@@ -347,21 +325,23 @@ static void explain_lost_device(json_t *record, const struct sy_node *node, int 
 	}
 }
 
+static void put_dropped(json_t *record, const struct sy_node *node, int i, const char *file,
+			int64_t before)
+{
+	int64_t now = sy_node_dropped(node, i, file);
+	bool known = now != SY_UNKNOWN && before != SY_UNKNOWN && now >= before;
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "network.devices.%d.%s", i, file);
+	sy_json_put(record, path, known ? json_integer(now - before) : json_null(),
+		    "the device's statistics could not be read");
+}
+
 void sy_record_dropped(json_t *record, const struct sy_head *head)
 {
 	for (int i = 0; i < head->node->devices; i++) {
-		char path[64];
-
-		(void)snprintf(path, sizeof(path), "network.devices.%d.rx_dropped", i);
-		sy_json_put(
-		    record, path,
-		    difference(sy_node_dropped(head->node, i, "rx_dropped"), head->dropped_rx[i]),
-		    "the device's statistics could not be read");
-		(void)snprintf(path, sizeof(path), "network.devices.%d.tx_dropped", i);
-		sy_json_put(
-		    record, path,
-		    difference(sy_node_dropped(head->node, i, "tx_dropped"), head->dropped_tx[i]),
-		    "the device's statistics could not be read");
+		put_dropped(record, head->node, i, "rx_dropped", head->dropped_rx[i]);
+		put_dropped(record, head->node, i, "tx_dropped", head->dropped_tx[i]);
 		explain_lost_device(record, head->node, i);
 	}
 }
@@ -374,25 +354,8 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	    "told what it had used";
 	bool is_exact =
 	    status->memory_source == SY_SOURCE_RUSAGE || status->memory_source == SY_SOURCE_BPF;
-	static const char *const never[] = {
-	    "tcp.source",
-	    "tcp.connections",
-	    "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings",
-	    "tcp.rtt_floor_s",
-	    "tcp.rtt_min_s",
-	    "tcp.rtt_median_s",
-	    "tcp.rtt_mean_s",
-	    "tcp.rtt_sd_s",
-	    "tcp.rtt_max_s",
-	    "tcp.snd_cwnd_median_segments",
-	    "tcp.snd_cwnd_max_segments",
-	    "tcp.rcv_space_median_bytes",
-	    "tcp.rcv_space_max_bytes",
-	};
 
-	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
-		sy_json_put(record, never[i], json_null(), reason);
+	sy_record_no_tcp(record, reason);
 	for (int i = 0; i < SY_TOTALS; i++) {
 		bool is_kept = i == SY_MAX_MEMORY_BYTES && is_exact;
 
@@ -404,8 +367,8 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	if (!is_exact)
 		sy_json_put(record, "memory.source", json_null(), reason);
 	if (!status->nothing_named) {
-		explain(record, "cpu.source", no_value_reason);
-		explain(record, "io.source", no_value_reason);
+		sy_json_explain(record, "cpu.source", no_value_reason);
+		sy_json_explain(record, "io.source", no_value_reason);
 	}
 	explain_off(record, "energy.energy_j",
 		    "sampling was switched off (rate 0): read at the start and the end only, and "

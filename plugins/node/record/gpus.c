@@ -278,8 +278,7 @@ int64_t sy_gpu_energy_uj(const struct sy_meters *meters, const struct sy_job_not
 
 static const char *read_reason(const json_t *record, const char *path)
 {
-	const char *reason =
-	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
+	const char *reason = sy_json_reason(record, path);
 
 	return reason ? reason : "not known";
 }

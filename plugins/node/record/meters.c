@@ -99,11 +99,10 @@ void sy_record_meters(json_t *record, const struct sy_meters *meters,
 /* The total's reason is that of the first part that is not known. */
 static void explain(json_t *record, const char *path, const char *reason)
 {
-	json_t *missing = json_object_get(record, "missing");
-	const char *known = json_string_value(json_object_get(missing, path));
+	const char *known = sy_json_reason(record, path);
 
 	if (known && (!strcmp(known, SY_NO_VALUE) || !strcmp(known, SY_NOT_YET)))
-		(void)json_object_set_new(missing, path, sy_json_text(reason));
+		sy_json_explain(record, path, reason);
 }
 
 /* The reader of a slow meter finds at its first reading that nothing counts its joules. */

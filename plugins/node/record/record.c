@@ -9,13 +9,12 @@
 
 #define NOT_TOLD "not reported to the sampler"
 
-static json_t *count_or_null(int64_t value)
+json_t *sy_count_or_null(int64_t value)
 {
 	return value == SY_UNKNOWN ? json_null() : json_integer(value);
 }
 
-/* µs or µJ as seconds or joules. */
-static json_t *micro(int64_t value)
+json_t *sy_micro_or_null(int64_t value)
 {
 	return value == SY_UNKNOWN ? json_null() : json_real((double)value / 1e6);
 }
@@ -26,19 +25,13 @@ static json_t *text_or_null(const char *text)
 }
 
 /* A reason from the job's start is more precise than the absence of a value in the samples. */
-static const char *known_reason(const json_t *record, const char *path, const char *otherwise)
-{
-	const char *known =
-	    json_string_value(json_object_get(json_object_get(record, "missing"), path));
-
-	return known && strcmp(known, SY_NOT_YET) != 0 ? known : otherwise;
-}
-
 static void put_total(json_t *record, const char *path, json_t *value)
 {
+	const char *known = sy_json_reason(record, path);
 	char reason[256];
 
-	(void)snprintf(reason, sizeof(reason), "%s", known_reason(record, path, SY_NO_VALUE));
+	(void)snprintf(reason, sizeof(reason), "%s",
+		       known && strcmp(known, SY_NOT_YET) != 0 ? known : SY_NO_VALUE);
 	sy_json_put(record, path, value, reason);
 }
 
@@ -54,23 +47,24 @@ void sy_record_totals(json_t *record, const struct sy_sums *sums)
 		int64_t value = sy_sums_total(sums, (enum sy_total)i);
 
 		if (fact->cell != SY_NO_CELL)
-			put_total(record, fact->path,
-				  (sy_is_micro(fact->unit) ? micro : count_or_null)(value));
+			put_total(
+			    record, fact->path,
+			    (sy_is_micro(fact->unit) ? sy_micro_or_null : sy_count_or_null)(value));
 	}
 	if (sums->samples)
-		sy_json_put(record, "start_unix_s", micro(sums->first_unix), NULL);
-	put_total(record, "end_unix_s", micro(last[SY_UNIX]));
+		sy_json_put(record, "start_unix_s", sy_micro_or_null(sums->first_unix), NULL);
+	put_total(record, "end_unix_s", sy_micro_or_null(last[SY_UNIX]));
 	sy_json_put(record, "sampler.samples", json_integer(sums->samples), NULL);
 	for (size_t i = 0; i < json_array_size(zones) && i < SY_MAX_ZONES; i++) {
 		(void)snprintf(path, sizeof(path), "energy.zones.%zu.energy_j", i);
-		put_total(record, path, micro(last[SY_ZONE + i]));
+		put_total(record, path, sy_micro_or_null(last[SY_ZONE + i]));
 	}
 	sy_record_gpu_energy(record);
 	for (size_t i = 0; i < json_array_size(devices) && i < SY_MAX_DEVICES; i++) {
 		(void)snprintf(path, sizeof(path), "network.devices.%zu.rx_bytes", i);
-		put_total(record, path, count_or_null(last[SY_RX_DEVICE + i]));
+		put_total(record, path, sy_count_or_null(last[SY_RX_DEVICE + i]));
 		(void)snprintf(path, sizeof(path), "network.devices.%zu.tx_bytes", i);
-		put_total(record, path, count_or_null(last[SY_TX_DEVICE + i]));
+		put_total(record, path, sy_count_or_null(last[SY_TX_DEVICE + i]));
 	}
 }
 
@@ -180,6 +174,29 @@ static void explain_devices(json_t *record, const struct sy_node *node)
 	sy_json_put(record, "network.tx_bytes", json_null(), reason);
 }
 
+void sy_record_no_tcp(json_t *record, const char *reason)
+{
+	static const char *const paths[] = {
+	    "tcp.source",
+	    "tcp.connections",
+	    "tcp.job_retransmitted_segments",
+	    "tcp.rtt_readings",
+	    "tcp.rtt_floor_s",
+	    "tcp.rtt_min_s",
+	    "tcp.rtt_median_s",
+	    "tcp.rtt_mean_s",
+	    "tcp.rtt_sd_s",
+	    "tcp.rtt_max_s",
+	    "tcp.snd_cwnd_median_segments",
+	    "tcp.snd_cwnd_max_segments",
+	    "tcp.rcv_space_median_bytes",
+	    "tcp.rcv_space_max_bytes",
+	};
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		sy_json_put(record, paths[i], json_null(), reason);
+}
+
 static void put_empty(json_t *record, const char *const paths[], size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -211,20 +228,6 @@ static void put_empty_totals(json_t *record)
 	    "sampler.max_memory_bytes",
 	    "pressure.scope",
 	    "cpu.node_steal_s",
-	    "tcp.source",
-	    "tcp.connections",
-	    "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings",
-	    "tcp.rtt_floor_s",
-	    "tcp.rtt_min_s",
-	    "tcp.rtt_median_s",
-	    "tcp.rtt_mean_s",
-	    "tcp.rtt_sd_s",
-	    "tcp.rtt_max_s",
-	    "tcp.snd_cwnd_median_segments",
-	    "tcp.snd_cwnd_max_segments",
-	    "tcp.rcv_space_median_bytes",
-	    "tcp.rcv_space_max_bytes",
 	};
 
 	for (int cell = 0; cell < SY_FIXED; cell++)
@@ -234,6 +237,7 @@ static void put_empty_totals(json_t *record)
 	for (int cell = 0; cell < SY_FIXED; cell++)
 		put_empty_of(record, (enum sy_cell)cell, SY_OVER_LARGEST);
 	put_empty(record, others, sizeof(others) / sizeof(others[0]));
+	sy_record_no_tcp(record, SY_NOT_YET);
 	sy_json_put(record, "sampler.samples", json_integer(0), NULL);
 }
 

@@ -166,9 +166,14 @@ void sy_record_dropped(json_t *record, const struct sy_head *head);
 /* Of a job that the kernel was to count: how well, or why not. */
 void sy_record_in_kernel(json_t *record, const struct sy_status *status);
 
-/* The job's own TCP connections, as far as the child got. */
+/* The job's own TCP connections, as far as the child got; or none of it, and why. */
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 		   const struct sy_tcp_counts *counts);
+void sy_record_no_tcp(json_t *record, const char *reason);
+
+/* null for SY_UNKNOWN; µs or µJ become seconds or joules. */
+json_t *sy_count_or_null(int64_t value);
+json_t *sy_micro_or_null(int64_t value);
 
 /* Values that only samples have are null where sampling was switched off; a maximum of two
  * moments is none. Call it before exact values are put in. */

@@ -76,7 +76,7 @@ static json_t *copy_reasons(const json_t *record)
 
 	for (int i = 0; i <= SY_TOTALS; i++) {
 		const char *path = i < SY_TOTALS ? sy_total_facts[i].path : "energy.gpus.of_job";
-		const char *reason = json_string_value(find_member(record, "missing", path));
+		const char *reason = sy_json_reason(record, path);
 
 		if (reason && strcmp(reason, SY_NOT_YET) != 0)
 			(void)json_object_set_new(found, path,
