@@ -119,7 +119,7 @@ enum sy_exclusive sy_exclusive_of(spank_t spank, const struct sy_config *config,
 
 void sy_exclusive_forget(const char *run_dir)
 {
-	DIR *dir = opendir(run_dir);
+	cleanup_dir DIR *dir = opendir(run_dir);
 	const struct dirent *entry;
 
 	while (dir && (entry = readdir(dir))) {
@@ -129,6 +129,4 @@ void sy_exclusive_forget(const char *run_dir)
 				  strlen(ending + strlen(ENDING)))
 			(void)unlinkat(dirfd(dir), entry->d_name, 0);
 	}
-	if (dir)
-		(void)closedir(dir);
 }

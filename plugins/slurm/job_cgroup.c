@@ -51,12 +51,11 @@ bool sy_job_cgroup_read(const char *process, unsigned job_id, char *path, size_t
 {
 	char text[8192];
 	const char *found;
+	char file[64];
 	size_t length;
-	cleanup_close int fd = -1;
 
-	(void)snprintf(text, sizeof(text), "/proc/%s/cgroup", process);
-	fd = open(text, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
+	(void)snprintf(file, sizeof(file), "/proc/%s/cgroup", process);
+	if (sy_read_path(file, text, sizeof(text)) <= 0)
 		return false;
 	found = sy_job_cgroup_find(text, job_id, &length);
 	return found && snprintf(path, size, "%.*s", (int)length, found) < (int)size;

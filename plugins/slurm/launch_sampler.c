@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/exec.h"
 #include "job_cgroup.h"
 #include "sampler/loader.h"
 
@@ -18,16 +19,14 @@ struct sy_node_program sy_slurm_program(const struct sy_config *config)
 
 void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PATH_SIZE])
 {
-	const char *name = strrchr(config->node_program, '/');
-
-	(void)snprintf(path, SY_PATH_SIZE, "%.*s/steelyard-slurmdb",
-		       (int)(name ? name - config->node_program : 0), config->node_program);
+	(void)sy_program_beside(config->node_program, "steelyard-slurmdb", path, SY_PATH_SIZE);
 }
 
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE])
 {
-	return config->bpf && sy_loader_find(config->node_program, path, SY_PATH_SIZE) ? path
-										       : NULL;
+	return config->bpf && sy_program_beside(config->node_program, SY_LOADER, path, SY_PATH_SIZE)
+		   ? path
+		   : NULL;
 }
 
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,

@@ -14,6 +14,7 @@
 #include "job/conditions.h"
 #include "job/config.h"
 #include "job/control.h"
+#include "sampler/control_socket.h"
 #include "job/job_options.h"
 #include "job/spawn.h"
 

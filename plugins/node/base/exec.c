@@ -375,3 +375,21 @@ void sy_keep_descriptors(const int *fds, int count)
 		(void)dup2(high[i], i);
 	sy_close_from(count);
 }
+
+void sy_silence_streams(int last)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = 0; fd <= last && null >= 0; fd++)
+		(void)dup2(null, fd);
+	if (null > 2)
+		(void)close(null);
+}
+
+bool sy_program_beside(const char *program, const char *name, char *path, size_t size)
+{
+	const char *end = strrchr(program, '/');
+
+	return end &&
+	       snprintf(path, size, "%.*s/%s", (int)(end - program), program, name) < (int)size;
+}

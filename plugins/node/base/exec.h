@@ -78,6 +78,13 @@ bool sy_read_pipes(struct sy_pipe *pipes, int count, int limit_ms);
 #define SY_KEPT_MAX 6
 void sy_keep_descriptors(const int *fds, int count);
 
+/* Point descriptors 0 to `last` to /dev/null: who waits for their end does not wait for us. */
+void sy_silence_streams(int last);
+
+/* The program of that name in the folder of another one; false: that one's path has no folder, or
+ * it is too long. */
+bool sy_program_beside(const char *program, const char *name, char *path, size_t size);
+
 /* Likewise: close every descriptor from `first` on. */
 void sy_close_from(int first);
 

@@ -64,6 +64,13 @@ ssize_t sy_read_fd(int fd, char *buffer, size_t size)
 	return (ssize_t)used;
 }
 
+ssize_t sy_read_path(const char *path, char *buffer, size_t size)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? sy_count_shortage(errno) : sy_read_fd(fd, buffer, size);
+}
+
 ssize_t sy_read_counters(int fd, char *buffer, size_t size)
 {
 	ssize_t got = pread(fd, buffer, size - 1, 0);

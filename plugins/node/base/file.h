@@ -6,6 +6,7 @@
 #ifndef STEELYARD_BASE_FILE_H
 #define STEELYARD_BASE_FILE_H
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -26,9 +27,16 @@ static inline void sy_cleanup_close(const int *fd)
 		(void)close(*fd);
 }
 
+static inline void sy_cleanup_dir(DIR **dir)
+{
+	if (*dir)
+		(void)closedir(*dir);
+}
+
 /* Run when the variable goes out of scope: initialise it where it is declared. */
 #define cleanup_free  __attribute__((cleanup(sy_cleanup_free)))
 #define cleanup_close __attribute__((cleanup(sy_cleanup_close)))
+#define cleanup_dir   __attribute__((cleanup(sy_cleanup_dir)))
 
 /* A descriptor of the root folder, or -1. */
 int sy_root_open(const char *dir, struct sy_error *err);
@@ -42,6 +50,9 @@ ssize_t sy_read_at(int root, const char *path, char *buffer, size_t size);
 /* The same from the start of an open descriptor (pread), for files that are read again and again.
  */
 ssize_t sy_read_fd(int fd, char *buffer, size_t size);
+
+/* The same of a path as it stands ("/proc/self/status"). */
+ssize_t sy_read_path(const char *path, char *buffer, size_t size);
 
 /* The same by one system call: the kernel's files of counters come whole. */
 ssize_t sy_read_counters(int fd, char *buffer, size_t size);

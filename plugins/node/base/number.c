@@ -4,6 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint64_t sy_hash(uint64_t hash, const void *bytes, size_t size)
+{
+	for (const unsigned char *at = bytes; size > 0; size--)
+		hash = (hash ^ *at++) * 0x100000001b3ULL;
+	return hash;
+}
+
 int sy_rate_parse(const char *text, double max_hz, double *hz, struct sy_error *err)
 {
 	/* No sign, blank, exponent, hexadecimal, inf or nan, all of which strtod() would take. */

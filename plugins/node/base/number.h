@@ -25,6 +25,10 @@ static inline const char *sy_number(const char *text, int64_t *value)
 	return text;
 }
 
+/* FNV-1a, 64 bits, continued over more bytes; it begins with SY_HASH. */
+#define SY_HASH 0xcbf29ce484222325ULL
+uint64_t sy_hash(uint64_t hash, const void *bytes, size_t size);
+
 /* The sampling rate: one grammar and one message, for sbatch, steelyard-node and messages.
  * wrappers/commands/run.py has the same. */
 

@@ -88,10 +88,10 @@ int sy_bpf_group(struct sy_bpf *bpf, int root, const char *path, struct sy_error
 {
 	struct grouping g = {.bpf = bpf, .root = root, .path = path};
 	char text[4096], *rest = text, *line;
-	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+	ssize_t length = sy_read_path("/proc/self/cgroup", text, sizeof(text));
 
-	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
-		return sy_fail_errno(err, errno, "/proc/self/cgroup");
+	if (length <= 0)
+		return sy_fail_errno(err, (int)-length, "/proc/self/cgroup");
 	while ((line = strsep(&rest, "\n")))
 		parse_line(&g, line);
 	return g.taken ? 0 : sy_fail(err, "there is no cgroup %s, or no room for it", path);

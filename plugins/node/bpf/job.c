@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/rights.h"
 #include "bpf/call.h"
 #include "bpf/pins.h"
@@ -91,16 +92,9 @@ static int begin_locked(struct sy_bpf *bpf, const char *base, uint64_t number, s
 	return sy_fail_errno(err, -result, "cannot make the job's maps");
 }
 
-/* FNV-1a, 64 bits */
 uint64_t sy_bpf_hash_job(const char *control, unsigned long long made_ns)
 {
-	uint64_t number = 0xcbf29ce484222325ULL;
-
-	for (; *control; control++)
-		number = (number ^ (unsigned char)*control) * 0x100000001b3ULL;
-	for (int i = 0; i < 8; i++, made_ns >>= 8)
-		number = (number ^ (made_ns & 0xff)) * 0x100000001b3ULL;
-	return number;
+	return sy_hash(sy_hash(SY_HASH, control, strlen(control)), &made_ns, sizeof(made_ns));
 }
 
 int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_bpf_kind self,

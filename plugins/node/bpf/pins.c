@@ -108,7 +108,7 @@ void sy_bpf_unpin(const char *base, const char *folder)
 {
 	char path[SY_BPF_PATH];
 	const struct dirent *entry;
-	DIR *pins;
+	cleanup_dir DIR *pins = NULL;
 
 	if (snprintf(path, sizeof(path), "%s/%s", base, folder) >= (int)sizeof(path))
 		return;
@@ -116,21 +116,17 @@ void sy_bpf_unpin(const char *base, const char *folder)
 	while (pins && (entry = readdir(pins)))
 		if (entry->d_name[0] != '.' && unlinkat(dirfd(pins), entry->d_name, 0) == 0)
 			rewinddir(pins);
-	if (pins)
-		(void)closedir(pins);
 	(void)rmdir(path);
 }
 
 bool sy_bpf_has_pins(const char *base)
 {
 	const struct dirent *entry;
-	DIR *all = opendir(base);
+	cleanup_dir DIR *all = opendir(base);
 	bool found = false;
 
 	while (all && !found && (entry = readdir(all)))
 		found = entry->d_name[0] != '.';
-	if (all)
-		(void)closedir(all);
 	return found;
 }
 

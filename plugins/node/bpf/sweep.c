@@ -5,7 +5,6 @@
 #include "bpf/job.h"
 
 #include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -156,13 +155,9 @@ static long long memory_of(int map)
 {
 	char path[64], text[1024];
 	const char *found;
-	cleanup_close int fd = -1;
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", map);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0 || sy_read_fd(fd, text, sizeof(text)) <= 0)
-		return 0;
-	found = strstr(text, "memlock:");
+	found = sy_read_path(path, text, sizeof(text)) > 0 ? strstr(text, "memlock:") : NULL;
 	return found ? strtoll(found + strlen("memlock:"), NULL, 10) : 0;
 }
 
@@ -205,7 +200,7 @@ long long sy_bpf_memory(const char *base)
 static void sweep_other_layouts(const char *base)
 {
 	const struct dirent *entry;
-	DIR *all = opendir(base);
+	cleanup_dir DIR *all = opendir(base);
 
 	while (all && (entry = readdir(all))) {
 		if (entry->d_name[0] == '.' || !strcmp(entry->d_name, sy_bpf_folder()))
@@ -213,8 +208,6 @@ static void sweep_other_layouts(const char *base)
 		if (!sy_bpf_is_used(base, entry->d_name))
 			sy_bpf_unpin(base, entry->d_name);
 	}
-	if (all)
-		(void)closedir(all);
 }
 
 int sy_bpf_forget_dead(const char *base)

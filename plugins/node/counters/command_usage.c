@@ -1,6 +1,7 @@
 #include "counters/command_usage.h"
 
 #include "base/clock.h"
+#include "base/exec.h"
 #include "base/file.h"
 #include "counters/parse.h"
 
@@ -63,7 +64,6 @@ static void become_command(char **argv)
 
 pid_t sy_start_command(char **argv, struct sy_exact *exact)
 {
-	int null;
 	pid_t pid;
 
 	exact->io_known = sy_reaped_io(exact->io) == 0;
@@ -74,11 +74,7 @@ pid_t sy_start_command(char **argv, struct sy_exact *exact)
 	if (pid < 0)
 		(void)fprintf(stderr, "%s: cannot start %s: %s\n", program_invocation_short_name,
 			      argv[0], strerror(errno));
-	null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	for (int fd = 0; fd <= 1 && null >= 0; fd++)
-		(void)dup2(null, fd);
-	if (null > 2)
-		(void)close(null);
+	sy_silence_streams(1);
 	return pid;
 }
 
@@ -183,7 +179,7 @@ static int read_reaped_io(DIR *tasks, int64_t io[4])
 int sy_reaped_io(int64_t io[4])
 {
 	const struct timespec pause = {.tv_nsec = PAUSE_NS};
-	DIR *tasks = opendir("/proc/self/task");
+	cleanup_dir DIR *tasks = opendir("/proc/self/task");
 	int result = -1;
 
 	for (int i = 0; tasks && result < 0 && i < TRIES; i++) {
@@ -191,8 +187,6 @@ int sy_reaped_io(int64_t io[4])
 			(void)nanosleep(&pause, NULL);
 		result = read_reaped_io(tasks, io);
 	}
-	if (tasks)
-		(void)closedir(tasks);
 	return result;
 }
 

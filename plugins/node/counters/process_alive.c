@@ -29,11 +29,9 @@ bool sy_process_lives(pid_t pid)
 static ssize_t read_file(pid_t pid, const char *file, char *text, size_t size)
 {
 	char path[64];
-	cleanup_close int fd = -1;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, file);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? sy_count_shortage(errno) : sy_read_fd(fd, text, size);
+	return sy_read_path(path, text, size);
 }
 
 int64_t sy_start_ticks(pid_t pid)
@@ -144,7 +142,7 @@ static bool is_marked(pid_t pid, uid_t uid, const char *const *mark, int count)
 
 bool sy_marked_process_lives(uid_t uid, const char *const *mark, int count)
 {
-	DIR *dir = count ? opendir("/proc") : NULL;
+	cleanup_dir DIR *dir = count ? opendir("/proc") : NULL;
 	struct dirent *entry;
 	bool found = false;
 	int64_t pid;
@@ -152,7 +150,5 @@ bool sy_marked_process_lives(uid_t uid, const char *const *mark, int count)
 	while (dir && !found && (entry = readdir(dir)))
 		found = sy_parse_number(entry->d_name, &pid) == 0 &&
 			is_marked((pid_t)pid, uid, mark, count);
-	if (dir)
-		(void)closedir(dir);
 	return found;
 }

@@ -39,7 +39,7 @@ static void visit_names(int top, const char *name, bool (*visit)(void *, const c
 			void *context)
 {
 	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	DIR *folder = fd < 0 ? NULL : fdopendir(fd);
+	cleanup_dir DIR *folder = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 
 	if (!folder && fd >= 0)
@@ -47,8 +47,6 @@ static void visit_names(int top, const char *name, bool (*visit)(void *, const c
 	while (folder && (entry = readdir(folder)))
 		if (entry->d_name[0] != '.' && !visit(context, entry->d_name))
 			break;
-	if (folder)
-		(void)closedir(folder);
 }
 
 /* What a folder of records has, as far as it was listed. */

@@ -24,6 +24,7 @@
 #include "job/report.h"
 #include "job/state.h"
 #include "netem/spec/spec.h"
+#include "sampler/control_socket.h"
 
 #define PATIENCE_MS 40000 /* for an end of the same job */
 #define LINGER_S    300	  /* a restarted pbs_mom checks its jobs every 45 s */
@@ -73,14 +74,14 @@ static bool is_same_start(const struct begin *b)
 static bool is_continuation(const struct begin *b)
 {
 	return json_is_true(json_object_get(b->state.json, "begun")) &&
-	       sy_control_is_live(&b->control) && is_same_start(b);
+	       sy_control_connect(&b->control) == 0 && is_same_start(b);
 }
 
 static void end_leftover(struct begin *b)
 {
 	struct sy_job_end end = make_end(b->job);
 
-	if (json_object_size(b->state.json) > 0 || sy_control_is_live(&b->control) ||
+	if (json_object_size(b->state.json) > 0 || sy_control_connect(&b->control) == 0 ||
 	    sy_has_conditions(&b->command))
 		sy_job_abandon(&end, &b->state, "left by an earlier start of the job");
 }

@@ -12,68 +12,26 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number.h"
+#include "sampler/control_socket.h"
 
 #define FULL_QUEUE_US 100000
-
-/* FNV-1a, 64 bits (http://www.isthe.com/chongo/tech/comp/fnv/). */
-static uint64_t hash_name(const char *node, const char *job_id)
-{
-	uint64_t hash = 0xcbf29ce484222325U;
-
-	for (int i = 0; i < 2; i++)
-		for (const char *c = i ? job_id : node;; c++) {
-			hash = (hash ^ (unsigned char)*c) * 0x100000001b3U;
-			if (!*c)
-				break;
-		}
-	return hash;
-}
 
 bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,
 			const char *job_id)
 {
 	const size_t size = sizeof(address->sun_path);
+	uint64_t hash;
 	int length;
 
 	*address = (struct sockaddr_un){.sun_family = AF_UNIX};
 	length = snprintf(address->sun_path, size, "%s/%s.%s.sock", run_dir, node, job_id);
 	if (length > 0 && (size_t)length < size)
 		return true;
+	hash = sy_hash(sy_hash(SY_HASH, node, strlen(node) + 1), job_id, strlen(job_id) + 1);
 	length = snprintf(address->sun_path, size, "%s/job-%016llx.sock", run_dir,
-			  (unsigned long long)hash_name(node, job_id));
+			  (unsigned long long)hash);
 	return length > 0 && (size_t)length < size;
-}
-
-int sy_control_bind(const struct sockaddr_un *address, struct sy_error *err)
-{
-	int fd;
-
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return sy_fail_errno(err, errno, "cannot make a socket");
-	(void)unlink(address->sun_path); /* of an earlier start of the same job */
-	/* bind(2) takes the mode from the descriptor. Not by umask(2), which is of all threads. */
-	(void)fchmod(fd, 0600);
-	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0) {
-		(void)sy_fail_errno(err, errno, "cannot make the socket %s", address->sun_path);
-		(void)close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-static int try_to_connect(const struct sockaddr_un *address)
-{
-	cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return -errno;
-	return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ? 0 : -errno;
-}
-
-bool sy_control_is_live(const struct sockaddr_un *address)
-{
-	return try_to_connect(address) == 0;
 }
 
 static bool is_control_socket(const char *name, const char *node)
@@ -104,14 +62,12 @@ void sy_remove_stale_sockets(const char *run_dir, const char *node)
 {
 	struct sockaddr_un address;
 	struct dirent *entry;
-	DIR *dir = opendir(run_dir);
+	cleanup_dir DIR *dir = opendir(run_dir);
 
 	while (dir && (entry = readdir(dir)))
 		if (find_address(&address, run_dir, entry->d_name, node) &&
-		    try_to_connect(&address) == -ECONNREFUSED)
+		    sy_control_connect(&address) == -ECONNREFUSED)
 			(void)unlink(address.sun_path);
-	if (dir)
-		(void)closedir(dir);
 }
 
 /* A queue that stays full belongs to a living sampler. */
@@ -135,7 +91,7 @@ bool sy_control_meet_other_jobs(const char *run_dir, const char *node,
 {
 	struct sockaddr_un address;
 	struct dirent *entry;
-	DIR *dir = opendir(run_dir);
+	cleanup_dir DIR *dir = opendir(run_dir);
 	int64_t until_us = sy_now_us(CLOCK_MONOTONIC) + FULL_QUEUE_US; /* of all together */
 	bool met = false;
 
@@ -143,7 +99,5 @@ bool sy_control_meet_other_jobs(const char *run_dir, const char *node,
 		if (find_address(&address, run_dir, entry->d_name, node) &&
 		    strcmp(address.sun_path, own->sun_path) != 0)
 			met |= send_not_exclusive(&address, until_us);
-	if (dir)
-		(void)closedir(dir);
 	return met;
 }

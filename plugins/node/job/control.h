@@ -12,12 +12,6 @@
 bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,
 			const char *job_id);
 
-/* A socket only root can send to: its descriptor, or -1. */
-int sy_control_bind(const struct sockaddr_un *address, struct sy_error *err);
-
-/* Whether a sampler listens there. */
-bool sy_control_is_live(const struct sockaddr_un *address);
-
 /* Whether a sampler of another job listens on this node. Each one that does is sent that its job is
  * not alone. A sampler that takes its last sample does not listen. */
 bool sy_control_meet_other_jobs(const char *run_dir, const char *node,

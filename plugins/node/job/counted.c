@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/exec.h"
 #include "base/file.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
@@ -17,7 +18,8 @@
 
 const char *sy_counted_program(bool is_requested, const char *node_program, char path[SY_PATH_SIZE])
 {
-	return is_requested && geteuid() == 0 && sy_loader_find(node_program, path, SY_PATH_SIZE) &&
+	return is_requested && geteuid() == 0 &&
+		       sy_program_beside(node_program, SY_LOADER, path, SY_PATH_SIZE) &&
 		       access(path, X_OK) == 0
 		   ? path
 		   : NULL;

@@ -24,6 +24,7 @@
 #include "job/leftovers.h"
 #include "job/message_queue.h"
 #include "job/report.h"
+#include "sampler/control_socket.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */
 /* A folder of records that does not answer holds the job's end for their sum at most: 5 s. */
@@ -68,7 +69,7 @@ static void wait_for_end(pid_t sampler, const struct sockaddr_un *control, int64
 
 	if (fd >= 0)
 		(void)poll(&ended, 1, remaining_ms(until_ms));
-	while (remaining_ms(until_ms) > 0 && sy_control_is_live(control))
+	while (remaining_ms(until_ms) > 0 && sy_control_connect(control) == 0)
 		(void)nanosleep(&pause, NULL);
 }
 

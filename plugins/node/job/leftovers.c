@@ -1,5 +1,7 @@
 #include "job/leftovers.h"
 
+#include "base/exec.h"
+#include "base/file.h"
 #include "job/config.h"
 
 #include <dirent.h>
@@ -8,34 +10,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MARKS	    "/run/steelyard-containers"
-#define MARK	    "steelyard-"
-#define NOTES	    "/tmp"
-#define NOTE	    ".steelyard."
-#define LIMIT_MS    15000 /* 5 s for the job's last processes, some for an engine that is slow */
-#define PROGRAM_END "/steelyard-left"
+#define MARKS	 "/run/steelyard-containers"
+#define MARK	 "steelyard-"
+#define NOTES	 "/tmp"
+#define NOTE	 ".steelyard."
+#define LIMIT_MS 15000 /* 5 s for the job's last processes, some for an engine that is slow */
+#define PROGRAM	 "steelyard-left"
 
 static bool has_entry(const char *folder, const char *beginning)
 {
-	DIR *dir = opendir(folder);
+	cleanup_dir DIR *dir = opendir(folder);
 	struct dirent *entry;
 	bool found = false;
 
 	while (dir && !found && (entry = readdir(dir)))
 		found = !strncmp(entry->d_name, beginning, strlen(beginning));
-	if (dir)
-		(void)closedir(dir);
 	return found;
 }
 
 /* False when the program is not installed or this process is not root. */
 static bool find_program(const char *program, char path[SY_PATH_SIZE])
 {
-	const char *end = strrchr(program, '/');
-
-	return geteuid() == 0 && end &&
-	       snprintf(path, SY_PATH_SIZE, "%.*s" PROGRAM_END, (int)(end - program), program) <
-		   SY_PATH_SIZE &&
+	return geteuid() == 0 && sy_program_beside(program, PROGRAM, path, SY_PATH_SIZE) &&
 	       access(path, X_OK) == 0;
 }
 

@@ -61,7 +61,7 @@ static json_t *list_starts(const char *record_dir, const char *job_id, const cha
 	json_t *all = json_array();
 	struct dirent *entry;
 	time_t start;
-	DIR *dir;
+	cleanup_dir DIR *dir = NULL;
 
 	format_folder(path, record_dir, job_id, by_day, day);
 	dir = opendir(path);
@@ -70,8 +70,6 @@ static json_t *list_starts(const char *record_dir, const char *job_id, const cha
 		    strcmp(name, node) == 0 && start >= since)
 			(void)json_array_append_new(all, json_integer(start));
 	}
-	if (dir)
-		(void)closedir(dir);
 	return all;
 }
 

@@ -79,10 +79,9 @@ void sy_egress_read(struct sy_egress *egress, const char *cgroups, sy_egress_rul
 void sy_egress_find(struct sy_egress *egress, sy_egress_rule rule)
 {
 	char text[8192];
-	cleanup_close int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
 
 	egress->count = 0;
-	if (fd >= 0 && sy_read_fd(fd, text, sizeof(text)) > 0)
+	if (sy_read_path("/proc/self/cgroup", text, sizeof(text)) > 0)
 		sy_egress_read(egress, text, rule);
 }
 

@@ -166,7 +166,7 @@ bool sy_job_state_job_lives(const struct sy_job_state *state)
 json_t *sy_job_states(const char *run_dir, const char *node)
 {
 	int folder = open_folder(run_dir, false, NULL);
-	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 	json_t *list = json_array();
 	size_t length = strlen(node);
 	struct dirent *entry;
@@ -179,7 +179,5 @@ json_t *sy_job_states(const char *run_dir, const char *node)
 			(void)json_array_append_new(
 			    list, json_stringn(name + length + 1, strlen(name) - length - 6));
 	}
-	if (dir)
-		(void)closedir(dir);
 	return list;
 }

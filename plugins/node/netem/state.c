@@ -202,7 +202,7 @@ static int64_t read_namespace(const char *path)
 /* A namespace lives as long as a process or a mount (ip-netns(8)) holds it. */
 static bool is_namespace_alive(const char *folder, const char *tail, int64_t inode)
 {
-	DIR *dir = opendir(folder);
+	cleanup_dir DIR *dir = opendir(folder);
 	struct dirent *entry;
 	bool found = !dir && errno != ENOENT;
 	char path[320];
@@ -211,8 +211,6 @@ static bool is_namespace_alive(const char *folder, const char *tail, int64_t ino
 		(void)snprintf(path, sizeof(path), "%s/%s%s", folder, entry->d_name, tail);
 		found = entry->d_name[0] != '.' && read_namespace(path) == inode;
 	}
-	if (dir)
-		(void)closedir(dir);
 	return found;
 }
 

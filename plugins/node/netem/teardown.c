@@ -230,7 +230,7 @@ bool sy_netem_has_states(const char *run_dir)
 	struct dirent *entry;
 	bool found = false;
 	char path[512];
-	DIR *dir;
+	cleanup_dir DIR *dir = NULL;
 
 	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
 	dir = opendir(path);
@@ -238,8 +238,6 @@ bool sy_netem_has_states(const char *run_dir)
 		found = entry->d_name[0] != '.' && sy_ends_with(entry->d_name, ".json") &&
 			!sy_ends_with(entry->d_name, ".done.json");
 	}
-	if (dir)
-		(void)closedir(dir);
 	return found;
 }
 

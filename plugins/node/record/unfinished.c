@@ -70,7 +70,7 @@ static int lock_mark(int folder, const char *name)
 bool sy_unfinished_lock_next(const char *run_dir, char *name, char *samples, size_t size, int *fd)
 {
 	int folder = open_folder(run_dir, false, NULL);
-	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 	struct dirent *entry;
 
 	*fd = -1;
@@ -80,8 +80,6 @@ bool sy_unfinished_lock_next(const char *run_dir, char *name, char *samples, siz
 		*fd = lock_mark(folder, entry->d_name);
 		(void)snprintf(name, size, "%s", entry->d_name);
 	}
-	if (dir)
-		(void)closedir(dir);
 	if (*fd >= 0 && sy_read_fd(*fd, samples, size) < 0)
 		samples[0] = '\0';
 	return *fd >= 0;
@@ -108,14 +106,12 @@ static bool is_mark_of(const char *mark, const char *name)
 bool sy_unfinished_has(const char *run_dir, const char *name)
 {
 	int folder = open_folder(run_dir, false, NULL);
-	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 	struct dirent *entry;
 	bool found = false;
 
 	while (dir && !found && (entry = readdir(dir)))
 		found = is_mark_of(entry->d_name, name);
-	if (dir)
-		(void)closedir(dir);
 	return found;
 }
 
@@ -177,15 +173,13 @@ static bool is_waiting(int folder, const char *name, time_t now)
 int sy_opening_count(const char *run_dir)
 {
 	int folder = sy_folder_below(run_dir, "sample", false, NULL), count = 0;
-	DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 	const struct dirent *entry;
 	time_t now = time(NULL);
 
 	while (dir && (entry = readdir(dir)))
 		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
 			count += is_waiting(folder, entry->d_name, now);
-	if (dir)
-		(void)closedir(dir);
 	return count;
 }
 
@@ -225,7 +219,7 @@ static int visit_stale_files(const char *run_dir, bool removes)
 	struct dirent *entry;
 	char path[512];
 	int count = 0;
-	DIR *dir;
+	cleanup_dir DIR *dir = NULL;
 
 	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
 	dir = opendir(path);
@@ -233,8 +227,6 @@ static int visit_stale_files(const char *run_dir, bool removes)
 		if (is_stale(run_dir, dirfd(dir), entry->d_name) &&
 		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
 			count++;
-	if (dir)
-		(void)closedir(dir);
 	return count;
 }
 

@@ -1,17 +1,38 @@
 #include "sampler/control_socket.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-static bool is_in_use(int fd, const struct sockaddr_un *address)
+int sy_control_connect(const struct sockaddr_un *address)
 {
-	return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0;
+	cleanup_close int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	return fd < 0 || connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0
+		   ? -errno
+		   : 0;
+}
+
+int sy_control_bind(const struct sockaddr_un *address, struct sy_error *err)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot make a socket");
+	(void)unlink(address->sun_path); /* of an earlier start of the same job */
+	/* bind(2) takes the mode from the descriptor. Not by umask(2), which is of all threads. */
+	(void)fchmod(fd, 0600);
+	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) == 0)
+		return fd;
+	(void)sy_fail_errno(err, errno, "cannot make the socket %s", address->sun_path);
+	(void)close(fd);
+	return -1;
 }
 
 /* Its inode may be that of one before. */
@@ -48,7 +69,7 @@ static int set_own_time(const char *path, int fd)
 int sy_control_open(const char *path, int given, struct sy_error *err)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
-	int fd, result;
+	int fd;
 
 	if (given >= 0)
 		return fcntl(given, F_SETFD, FD_CLOEXEC) < 0
@@ -60,20 +81,10 @@ int sy_control_open(const char *path, int given, struct sy_error *err)
 		return sy_fail(err, "the socket's path is longer than %zu bytes: %s",
 			       sizeof(address.sun_path) - 1, path);
 	(void)strcpy(address.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return sy_fail_errno(err, errno, "cannot make a socket");
-	if (is_in_use(fd, &address)) {
-		(void)close(fd);
+	if (sy_control_connect(&address) == 0)
 		return sy_fail(err, "another sampler listens to %s", path);
-	}
-	(void)unlink(path);
-	(void)fchmod(fd, 0600); /* bind(2) takes the mode from the descriptor */
-	result = bind(fd, (const struct sockaddr *)&address, sizeof(address));
-	if (result < 0) {
-		(void)sy_fail_errno(err, errno, "cannot make the socket %s", path);
-		(void)close(fd);
+	fd = sy_control_bind(&address, err);
+	if (fd < 0)
 		return -1;
-	}
 	return set_own_time(path, fd);
 }

@@ -3,9 +3,16 @@
 #define STEELYARD_SAMPLER_CONTROL_SOCKET_H
 
 #include <stdbool.h>
+#include <sys/un.h>
 
 #include "base/error.h"
 #include "record/record.h"
+
+/* A socket only root can send to: its descriptor, or -1. */
+int sy_control_bind(const struct sockaddr_un *address, struct sy_error *err);
+
+/* 0: a sampler listens there; -ECONNREFUSED: one did; another -errno. */
+int sy_control_connect(const struct sockaddr_un *address);
 
 /* The control socket, bound with mode 0600, or `given` when that is no -1. Returns -1 without an
  * error when `path` is NULL. */

@@ -1,6 +1,7 @@
 #include "sampler/kernel_count.h"
 
 #include "base/clock.h"
+#include "base/exec.h"
 #include "base/file.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
@@ -9,7 +10,6 @@
 #include "sampler/loader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -32,7 +32,7 @@ void sy_kernel_count_choose_program(struct sy_sampling *sampling)
 	if (sampling->bpf && !strcmp(sampling->bpf, "no"))
 		sampling->bpf = NULL;
 	if (unasked && readlink("/proc/self/exe", own, sizeof(own) - 1) > 0 &&
-	    sy_loader_find(own, beside, sizeof(beside)) && access(beside, X_OK) == 0)
+	    sy_program_beside(own, SY_LOADER, beside, sizeof(beside)) && access(beside, X_OK) == 0)
 		sampling->bpf = beside;
 }
 
@@ -110,11 +110,9 @@ bool sy_kernel_count_needs_right(const struct sy_kernel_count *kernel)
 static bool is_stepd(pid_t pid)
 {
 	char path[32], name[32];
-	cleanup_close int fd = -1;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && sy_read_fd(fd, name, sizeof(name)) > 0 && !strcmp(name, "slurmstepd\n");
+	return sy_read_path(path, name, sizeof(name)) > 0 && !strcmp(name, "slurmstepd\n");
 }
 
 /* False: no such process. */

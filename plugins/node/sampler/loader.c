@@ -4,10 +4,8 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "bpf/pins.h"
-#include "sampler/own_process.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,14 +17,6 @@
 #define LINGER_S "10"
 
 #define LOAD_LIMIT_MS 10000 /* 0.2 s, of which it waits for its lock SY_BPF_PATIENCE_MS at most */
-
-bool sy_loader_find(const char *program, char *path, size_t size)
-{
-	const char *name = strrchr(program, '/');
-
-	return name && snprintf(path, size, "%.*s/steelyard-bpf", (int)(name - program), program) <
-			   (int)size;
-}
 
 /* As SIGCHLD is ignored, it is gone as soon as it has ended. One that hangs is left to the kernel:
  * the job must not go without its samples. */
@@ -57,7 +47,7 @@ int sy_loader_run(const char *program, const char *base, struct sy_error *reason
 	pid = fork();
 	if (pid == 0) {
 		(void)signal(SIGCHLD, SIG_DFL);
-		sy_silence_standard_streams();
+		sy_keep_descriptors((const int[]){-1, -1, -1}, 3);
 		(void)execl(program, "steelyard-bpf", "load", "--base", base, (char *)NULL);
 		_exit(127);
 	}
@@ -77,9 +67,7 @@ static void start_lingering(const char *program, const char *base)
 	if (fork() != 0)
 		return;
 	(void)setsid();
-	sy_close_from(0);
-	for (int i = 0; i < 3; i++)
-		(void)open("/dev/null", O_RDWR);
+	sy_keep_descriptors((const int[]){-1, -1, -1}, 3);
 	(void)execle(program, "steelyard-bpf", "sweep", "--after", LINGER_S, "--base", base,
 		     (char *)NULL, environment);
 	_exit(127);

@@ -3,12 +3,10 @@
 #define STEELYARD_SAMPLER_LOADER_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "base/error.h"
 
-/* The one in the folder of `program`; false: its path is too long. */
-bool sy_loader_find(const char *program, char *path, size_t size);
+#define SY_LOADER "steelyard-bpf" /* beside steelyard-node */
 
 /* Have it loaded and pinned below `base`, and wait for that: 0, or -1. */
 int sy_loader_run(const char *program, const char *base, struct sy_error *reason);

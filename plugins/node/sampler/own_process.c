@@ -1,9 +1,9 @@
 #include "sampler/own_process.h"
 
+#include "base/file.h"
 #include "base/line.h"
 #include "counters/parse.h"
 
-#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
 #include <string.h>
@@ -45,19 +45,13 @@ void sy_shrink(void)
 int64_t sy_own_max_memory_bytes(void)
 {
 	char text[2048];
-	int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	ssize_t length = sy_read_path("/proc/self/status", text, sizeof(text));
+	const char *found = length > 0 ? strstr(text, "VmHWM:") : NULL;
 	int64_t kilobytes;
 
-	if (fd >= 0)
-		(void)close(fd);
-	if (got < 0)
-		return SY_UNKNOWN;
-	text[got] = '\0';
-	if (!strstr(text, "VmHWM:") ||
-	    sy_parse_number(strstr(text, "VmHWM:") + strlen("VmHWM:"), &kilobytes) < 0)
-		return SY_UNKNOWN;
-	return kilobytes * 1024;
+	return found && sy_parse_number(found + strlen("VmHWM:"), &kilobytes) == 0
+		   ? kilobytes * 1024
+		   : SY_UNKNOWN;
 }
 
 int sy_raise_file_limit(void)
@@ -78,14 +72,4 @@ int64_t sy_add_own_memory(int64_t bytes)
 	int64_t own = sy_own_max_memory_bytes();
 
 	return own == SY_UNKNOWN || bytes == SY_UNKNOWN ? SY_UNKNOWN : bytes + own;
-}
-
-void sy_silence_standard_streams(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	for (int fd = 0; fd <= 2 && null >= 0; fd++)
-		(void)dup2(null, fd);
-	if (null > 2)
-		(void)close(null);
 }

@@ -18,7 +18,4 @@ int64_t sy_add_own_memory(int64_t bytes);
 /* Raise the limit of open files; returns how many may be kept open, a few held back. */
 int sy_raise_file_limit(void);
 
-/* Point stdin, stdout and stderr to /dev/null: a reader of them does not wait for the sampler. */
-void sy_silence_standard_streams(void);
-
 #endif

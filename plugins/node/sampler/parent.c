@@ -1,6 +1,7 @@
 #include "sampler/parent.h"
 
 #include "base/clock.h"
+#include "base/exec.h"
 #include "base/file.h"
 #include "base/kernel.h"
 #include "meters/meters.h"
@@ -123,7 +124,7 @@ __attribute__((noreturn)) static void run_child(struct sy_parent *p, int parent_
 	}
 	(void)close(p->child_fd);
 	(void)close(p->signal_fd);
-	sy_silence_standard_streams();
+	sy_silence_streams(2);
 	sy_child_run(&child);
 }
 

@@ -236,7 +236,7 @@ int sy_scope_sweep(const char *own, const char *node, const json_t *states)
 	char above[PATH_MAX], where[512];
 	struct dirent *entry;
 	int count = 0;
-	DIR *dir;
+	cleanup_dir DIR *dir = NULL;
 
 	if (own)
 		(void)snprintf(above, sizeof(above), "%.*s", (int)(strrchr(own, '/') - own), own);
@@ -249,8 +249,6 @@ int sy_scope_sweep(const char *own, const char *node, const json_t *states)
 	while (dir && (entry = readdir(dir)))
 		count += is_leftover(dirfd(dir), entry->d_name, node, states) &&
 			 unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR) == 0;
-	if (dir)
-		(void)closedir(dir);
 	if (count)
 		(void)rmdir(above); /* stays while it has others */
 	return count;
