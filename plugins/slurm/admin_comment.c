@@ -64,7 +64,7 @@ static int start(const struct sy_config *config, const struct sy_step *step, int
 {
 	char path[SY_PATH_SIZE];
 	struct sy_node_program program = sy_slurm_program(config);
-	cleanup_close int complaints = sy_log_open(config->run_dir, step->node);
+	cleanup_close int complaints = sy_log_open(config->node.run_dir, step->node);
 	struct sy_arguments arguments;
 
 	sy_slurm_accounting_program(config, path);

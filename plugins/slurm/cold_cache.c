@@ -14,7 +14,7 @@
 static void mark_path(char *path, size_t size, const struct sy_config *config,
 		      const struct sy_step *step)
 {
-	(void)snprintf(path, size, "%s/%s.%u.cold", config->run_dir, step->node, step->job_id);
+	(void)snprintf(path, size, "%s/%s.%u.cold", config->node.run_dir, step->node, step->job_id);
 }
 
 /* Locked: another step waits until the caches are dropped, else it would begin with warm ones. */
@@ -49,8 +49,8 @@ int sy_cold_cache_make(const struct sy_config *config, const struct sy_step *ste
 		       struct sy_message_queue *queue, struct sy_error *err)
 {
 	cleanup_close int mark = open_mark(config, step, until_ms, err);
-	char id[SY_JOB_ID_SIZE], done;
-	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
+	char done;
+	struct sy_command_job job = sy_slurm_command_job(config, step, facts);
 
 	if (mark < 0)
 		return -1;

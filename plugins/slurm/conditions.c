@@ -64,8 +64,8 @@ static int apply(const struct sy_config *config, const struct sy_step *step,
 		 const struct sy_job_facts *facts, pid_t watch, int64_t until_ms,
 		 struct sy_error *err)
 {
-	char cgroup[SY_PATH_SIZE], peer[SY_ADDRESS_SIZE], id[SY_JOB_ID_SIZE];
-	struct sy_command_job job = sy_slurm_command_job(config, step, facts, id);
+	char cgroup[SY_PATH_SIZE], peer[SY_ADDRESS_SIZE];
+	struct sy_command_job job = sy_slurm_command_job(config, step, facts);
 	struct sy_shape_request request = {
 	    .text = canonical, .watch = watch, .peer = peer, .protect = &facts->protect};
 
@@ -83,8 +83,7 @@ static int apply(const struct sy_config *config, const struct sy_step *step,
 
 static bool has_state(const struct sy_config *config, const struct sy_step *step)
 {
-	char id[SY_JOB_ID_SIZE];
-	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
 
 	return sy_has_conditions(&job);
 }
@@ -192,16 +191,14 @@ const char *sy_conditions_refusal(void)
 int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step,
 			bool other_networks)
 {
-	char id[SY_JOB_ID_SIZE];
-	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
 
 	return sy_conditions_are_valid(&job, other_networks);
 }
 
 void sy_conditions_end(const struct sy_config *config, const struct sy_step *step)
 {
-	char id[SY_JOB_ID_SIZE];
-	struct sy_command_job job = sy_slurm_command_job(config, step, NULL, id);
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
 	struct sy_error err;
 
 	sy_cold_cache_forget(config, step);
@@ -227,8 +224,6 @@ static void log_leftover(const char *line)
 void sy_conditions_remove_leftovers(const struct sy_config *config, const struct sy_step *step)
 {
 	struct sy_node_program program = sy_slurm_program(config);
-	char id[SY_JOB_ID_SIZE];
 
-	(void)snprintf(id, sizeof(id), "%u", step->job_id);
-	sy_leftovers_remove(&program, id, step->uid, log_leftover);
+	sy_leftovers_remove(&program, step->id, step->uid, log_leftover);
 }

@@ -7,14 +7,8 @@
 #include "job/config.h"
 
 struct sy_config {
-	char record_dir[SY_PATH_SIZE];	 /* where samplers leave records */
-	char run_dir[SY_PATH_SIZE];	 /* control sockets; root's, on every node its own */
-	char node_program[SY_PATH_SIZE]; /* steelyard-node */
-	char netem_policy[SY_PATH_SIZE]; /* what users may ask for: docs/netem.md */
-	double rate_hz;			 /* samples a second by default; 0: off */
-	double max_rate_hz;		 /* what --sample-rate accepts */
-	bool bpf;			 /* the kernel counts, where it can */
-	bool admin_comment;		 /* write totals into AdminComment */
+	struct sy_job_config node; /* without what only PBS has: protect, exclusive, root */
+	bool admin_comment;	   /* write totals into AdminComment */
 };
 
 /* Set the defaults, then the values of `av`. A faulty or unknown argument is reported to

@@ -99,15 +99,11 @@ static void read_answer(struct question *question)
 
 enum sy_exclusive sy_exclusive_of(spank_t spank, const struct sy_config *config, const char *node)
 {
-	struct question question = {.run_dir = config->run_dir, .node = node};
-	char host[256] = "";
+	struct question question = {.run_dir = config->node.run_dir, .node = node};
 	char *cores = NULL;
 
-	(void)gethostname(host, sizeof(host) - 1);
-	host[strcspn(host, ".")] = '\0';
-	if (strcmp(host, node) != 0)
-		return SY_NOT_SAID;
-	if (spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS || !cores)
+	if (!sy_node_is_host(node) ||
+	    spank_get_item(spank, S_JOB_ALLOC_CORES, &cores) != ESPANK_SUCCESS || !cores)
 		return SY_NOT_SAID;
 	read_answer(&question);
 	if (question.cores == 0)

@@ -21,7 +21,9 @@ static size_t find_by_id(const char *path, size_t length, unsigned job_id)
 	return job && (end == length || path[end] == '/') ? end : 0;
 }
 
-size_t sy_job_cgroup_of_stepd(const char *path, size_t length)
+/* The length of the part that is the whole job's in the path, of version 2, that a slurmstepd is
+ * in; 0: Slurm has made no cgroup for it. */
+static size_t find_of_stepd(const char *path, size_t length)
 {
 	size_t below = strlen(STEPD);
 	const char *step;
@@ -40,7 +42,7 @@ const char *sy_job_cgroup_find(const char *cgroups, unsigned job_id, size_t *len
 
 		*length = find_by_id(path, whole, job_id);
 		if (*length == 0 && at > cgroups && at[-1] == ':') /* no controllers: version 2 */
-			*length = sy_job_cgroup_of_stepd(path, whole);
+			*length = find_of_stepd(path, whole);
 		if (*length > 0)
 			return path;
 	}
@@ -81,7 +83,7 @@ static void add_v1(struct sy_egress *egress, const char *controllers, const char
  * slurmd made for its own, or else SCOPE. */
 static void add_v2(struct sy_egress *egress, const char *path)
 {
-	size_t length = sy_job_cgroup_of_stepd(path, strlen(path));
+	size_t length = find_of_stepd(path, strlen(path));
 	const char *job = length > 0 ? memrchr(path, '/', length) : NULL;
 
 	if (!job)

@@ -10,10 +10,6 @@
 
 #include "job/spawn.h"
 
-/* The length of the part that is the whole job's in the path, of version 2, that a slurmstepd is
- * in; 0: Slurm has made no cgroup for it. */
-size_t sy_job_cgroup_of_stepd(const char *path, size_t length);
-
 /* The job's cgroup in a text of /proc/PID/cgroup: where it begins, and its length; NULL: in none.
  */
 const char *sy_job_cgroup_find(const char *cgroups, unsigned job_id, size_t *length);

@@ -25,9 +25,7 @@ bool sy_scheduler_addresses(struct sy_addresses *addresses)
 	return true;
 }
 
-/* Several slurmd on one host have names that are not the host's: none of them has the host for
- * itself, whatever its job has. */
-static bool node_is_host(const char *node)
+bool sy_node_is_host(const char *node)
 {
 	char host[256] = "";
 
@@ -104,7 +102,7 @@ int sy_job_facts_get(spank_t spank, const struct sy_step *step, int peers,
 	(void)snprintf(facts->partition, sizeof(facts->partition), "%s",
 		       job->partition ? job->partition : "");
 	facts->exclusive = job->shared == JOB_SHARED_NONE;
-	facts->whole_host = facts->exclusive && node_is_host(step->node);
+	facts->whole_host = facts->exclusive && sy_node_is_host(step->node);
 	sy_addresses_add_host(&facts->protect, job->alloc_node);
 	if (job->nodes)
 		find_peers(job->nodes, step->node, peers, &facts->peers);

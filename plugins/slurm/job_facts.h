@@ -31,6 +31,10 @@ struct sy_job_facts {
 int sy_job_facts_get(spank_t spank, const struct sy_step *step, int peers,
 		     struct sy_job_facts *facts, struct sy_error *err);
 
+/* Several slurmd on one host have names that are not the host's: none of them has the host for
+ * itself, whatever its job has. */
+bool sy_node_is_host(const char *node);
+
 /* The addresses of slurmctld and slurmdbd, for any user; false when slurmctld does not answer. */
 bool sy_scheduler_addresses(struct sy_addresses *addresses);
 

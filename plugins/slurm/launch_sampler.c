@@ -10,8 +10,8 @@
 
 struct sy_node_program sy_slurm_program(const struct sy_config *config)
 {
-	return (struct sy_node_program){.path = config->node_program,
-					.run_dir = config->run_dir,
+	return (struct sy_node_program){.path = config->node.node_program,
+					.run_dir = config->node.run_dir,
 					/* `steelyard cluster down` looks for it */
 					.variable = "SLURM_CONF",
 					.egress = sy_egress_from_slurm};
@@ -19,28 +19,27 @@ struct sy_node_program sy_slurm_program(const struct sy_config *config)
 
 void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PATH_SIZE])
 {
-	(void)sy_program_beside(config->node_program, "steelyard-slurmdb", path, SY_PATH_SIZE);
+	(void)sy_program_beside(config->node.node_program, "steelyard-slurmdb", path, SY_PATH_SIZE);
 }
 
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE])
 {
-	return config->bpf && sy_program_beside(config->node_program, SY_LOADER, path, SY_PATH_SIZE)
+	return config->node.bpf &&
+		       sy_program_beside(config->node.node_program, SY_LOADER, path, SY_PATH_SIZE)
 		   ? path
 		   : NULL;
 }
 
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
 					   const struct sy_step *step,
-					   const struct sy_job_facts *facts,
-					   char id[SY_JOB_ID_SIZE])
+					   const struct sy_job_facts *facts)
 {
 	struct sy_command_job job = {.program = sy_slurm_program(config),
-				     .policy = config->netem_policy,
+				     .policy = config->node.netem_policy,
 				     .node = step->node,
-				     .job_id = id,
+				     .job_id = step->id,
 				     .uid = step->uid};
 
-	(void)snprintf(id, SY_JOB_ID_SIZE, "%u", step->job_id);
 	if (facts) {
 		job.groups = facts->groups;
 		job.group_count = facts->group_count;
@@ -63,20 +62,19 @@ static void fill_marks(struct sy_launch *launch, const struct sy_step *step, cha
 int sy_slurm_launch(const struct sy_config *config, const struct sy_step *step,
 		    const struct sockaddr_un *control, char *const *fields, struct sy_error *err)
 {
-	char id[SY_JOB_ID_SIZE], marks[2][320], bpf[SY_PATH_SIZE];
+	char marks[2][320], bpf[SY_PATH_SIZE];
 	struct sy_launch launch = {.program = sy_slurm_program(config),
 				   .bpf = sy_slurm_bpf(config, bpf),
-				   .record_dir = config->record_dir,
-				   .job_id = id,
+				   .record_dir = config->node.record_dir,
+				   .job_id = step->id,
 				   .node = step->node,
-				   .rate_hz = config->rate_hz,
+				   .rate_hz = config->node.rate_hz,
 				   .watch = getpid(),
 				   .uid = step->uid,
 				   .gid = step->gid,
 				   .control = control,
 				   .job_fields = fields};
 
-	(void)snprintf(id, sizeof(id), "%u", step->job_id);
 	fill_marks(&launch, step, marks);
 	return sy_launch_sampler(&launch, NULL, err);
 }

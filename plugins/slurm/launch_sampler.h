@@ -19,11 +19,10 @@ void sy_slurm_accounting_program(const struct sy_config *config, char path[SY_PA
 /* The loader in the same folder, whether it exists or not; NULL: not requested. */
 const char *sy_slurm_bpf(const struct sy_config *config, char path[SY_PATH_SIZE]);
 
-/* The identity of a step's commands. `facts` NULL: none is needed. The job's id is in `id`. */
+/* The identity of a step's commands. `facts` NULL: none is needed. */
 struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
 					   const struct sy_step *step,
-					   const struct sy_job_facts *facts,
-					   char id[SY_JOB_ID_SIZE]);
+					   const struct sy_job_facts *facts);
 
 /* Start it, as sy_launch_sampler(); `fields` is NULL-terminated. */
 int sy_slurm_launch(const struct sy_config *config, const struct sy_step *step,

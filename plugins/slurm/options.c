@@ -56,7 +56,7 @@ static int accept_submission(enum sy_user_option which, struct sy_error *err)
 {
 	if (which == SY_USER_OPTION_TAG)
 		export_tags();
-	if (check_submission_policy(config->netem_policy, which, &sy_options, err) == 0)
+	if (check_submission_policy(config->node.netem_policy, which, &sy_options, err) == 0)
 		return 0;
 	if (which == SY_USER_OPTION_NETEM)
 		sy_options.has_netem = false;
@@ -73,7 +73,7 @@ static int accept_option(int value, const char *text, int remote)
 	struct sy_error err;
 
 	text = text ? text : "";
-	if (sy_user_option_parse(&sy_options, which, text, config->max_rate_hz, &err) == 0 &&
+	if (sy_user_option_parse(&sy_options, which, text, config->node.max_rate_hz, &err) == 0 &&
 	    (remote || accept_submission(which, &err) == 0)) {
 		if (remote && which == SY_USER_OPTION_CACHE)
 			sy_tag_cache_option(&sy_options);

@@ -40,7 +40,7 @@ void sy_slurmd_begin(int ac, char **av)
 
 	sy_config_parse(&config, ac, av, complain);
 	program = sy_slurm_program(&config);
-	sy_exclusive_forget(config.run_dir);
+	sy_exclusive_forget(config.node.run_dir);
 	sy_conditions_reap(&config, "slurmd");
 	sy_finish_records(&program, "slurmd");
 	load_bpf(&config, &program);

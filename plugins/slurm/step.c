@@ -101,6 +101,7 @@ int sy_step_identify(spank_t spank, struct sy_step *step)
 	    spank_get_item(spank, S_JOB_UID, &step->uid) != ESPANK_SUCCESS ||
 	    spank_get_item(spank, S_JOB_GID, &step->gid) != ESPANK_SUCCESS)
 		return -1;
+	(void)snprintf(step->id, sizeof(step->id), "%u", step->job_id);
 	if (spank_get_item(spank, S_JOB_NODEID, &step->node_index) != ESPANK_SUCCESS)
 		step->node_index = UINT32_MAX;
 	step->extern_step = step->step_id == SLURM_EXTERN_CONT;

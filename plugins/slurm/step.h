@@ -8,10 +8,9 @@
 
 #include <slurm/spank.h>
 
-#define SY_JOB_ID_SIZE 16 /* as text */
-
 struct sy_step {
 	uint32_t job_id;
+	char id[16]; /* the same as text */
 	uint32_t step_id;
 	uint32_t node_index; /* of this node in the step, from 0 */
 	uid_t uid;

@@ -74,7 +74,7 @@ static void load_bpf(void)
  * does meanwhile. */
 static void start_bpf_accounting(void)
 {
-	if (config.bpf && queue.fd >= 0 && !step.extern_step)
+	if (config.node.bpf && queue.fd >= 0 && !step.extern_step)
 		sy_counted_join(&counted, &control, SY_BPF_STEPD);
 }
 
@@ -98,9 +98,9 @@ static void start_sampler(spank_t spank)
 	struct sy_error err;
 
 	(void)snprintf(user, sizeof(user), "user_id=%u", step.uid);
-	sy_log_forward(config.run_dir, step.node, complain);
+	sy_log_forward(config.node.run_dir, step.node, complain);
 	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
-	sy_remove_stale_sockets(config.run_dir, step.node);
+	sy_remove_stale_sockets(config.node.run_dir, step.node);
 	finish_records(step.node);
 	load_bpf();
 	if (sy_slurm_launch(&config, &step, &control, fields, &err) < 0)
@@ -181,16 +181,13 @@ static bool has_lasted(void)
 
 void sy_stepd_start(spank_t spank)
 {
-	char id[SY_JOB_ID_SIZE];
-
 	if (sy_step_identify(spank, &step) < 0) {
 		slurm_error("steelyard: Slurm does not give the job's id: job not sampled");
 		return;
 	}
-	(void)snprintf(id, sizeof(id), "%u", step.job_id);
-	if (!sy_control_address(&control, config.run_dir, step.node, id)) {
+	if (!sy_control_address(&control, config.node.run_dir, step.node, step.id)) {
 		slurm_error("steelyard: run_dir=%s is too long for a socket: job %u not sampled",
-			    config.run_dir, step.job_id);
+			    config.node.run_dir, step.job_id);
 		return;
 	}
 	knows_step = true;
@@ -328,7 +325,7 @@ void sy_stepd_exit(spank_t spank)
 	if (step.extern_step)
 		sy_conditions_end(&config, &step);
 	if (started_sampler) {
-		sy_log_forward(config.run_dir, step.node, complain);
+		sy_log_forward(config.node.run_dir, step.node, complain);
 		if (queue.fd < 0)
 			(void)sy_queue_open(&queue, &control);
 		sy_queue_send(&queue, "leave");

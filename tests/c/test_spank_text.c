@@ -122,16 +122,17 @@ static void test_config(void)
 
 	sy_config_parse(&config, 6, good, count_complaint);
 	is_int(complaints, 0, "no complaint about good arguments");
-	is_string(config.record_dir, "/r", "record_dir");
-	is_string(config.run_dir, "/s", "run_dir");
-	is_string(config.node_program, "/p", "node_program");
-	ok(config.rate_hz == 2.5 && config.max_rate_hz == 10 && !config.admin_comment, "the rest");
+	is_string(config.node.record_dir, "/r", "record_dir");
+	is_string(config.node.run_dir, "/s", "run_dir");
+	is_string(config.node.node_program, "/p", "node_program");
+	ok(config.node.rate_hz == 2.5 && config.node.max_rate_hz == 10 && !config.admin_comment,
+	   "the rest");
 	sy_config_parse(&config, 5, bad, count_complaint);
 	is_int(complaints, 5, "one complaint for each faulty argument");
 	ok(strstr(last_complaint, "unknown argument 'ratex=1'") != NULL, "it names the argument");
-	is_string(config.record_dir, "/var/lib/steelyard/records",
+	is_string(config.node.record_dir, "/var/lib/steelyard/records",
 		  "a faulty one leaves the default");
-	ok(config.rate_hz == 1 && config.admin_comment, "the others too");
+	ok(config.node.rate_hz == 1 && config.admin_comment, "the others too");
 }
 
 /* Values of the whole node, and whether they are reported. */

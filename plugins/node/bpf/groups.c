@@ -43,7 +43,7 @@ static bool add_group_below(struct grouping *g, const char *mount, uint64_t hier
 	if (fd < 0 || !is_cgroup(fd, hierarchy) || fstat(fd, &info) < 0)
 		return false;
 	key.id = info.st_ino;
-	if (sy_bpf_update(g->bpf->groups, &key, &g->bpf->job, 0) == 0)
+	if (sy_bpf_update(g->bpf->pin[SY_BPF_PIN_GROUPS], &key, &g->bpf->job, 0) == 0)
 		g->taken++;
 	return true;
 }
@@ -100,7 +100,7 @@ int sy_bpf_group(struct sy_bpf *bpf, int root, const char *path, struct sy_error
 int sy_bpf_adopt_group(struct sy_bpf *bpf, struct sy_error *err)
 {
 	struct sy_bpf_request request = {.job = bpf->job};
-	int result = sy_bpf_send_request(bpf, bpf->adopt_group, &request);
+	int result = sy_bpf_send_request(bpf, SY_BPF_PIN_ADOPT_GROUP, &request);
 
 	if (result < 0)
 		return sy_fail_errno(err, -result, "the kernel does not look at cgroups");
@@ -114,7 +114,7 @@ static int add_starter(struct sy_bpf *bpf, pid_t daemon, __u64 *number, struct s
 {
 	struct sy_bpf_request request = {
 	    .job = ~bpf->job, .pid = (uint32_t)daemon, .kind = SY_BPF_STARTER};
-	int result = sy_bpf_send_request(bpf, bpf->adopt, &request);
+	int result = sy_bpf_send_request(bpf, SY_BPF_PIN_ADOPT, &request);
 
 	if (result < 0)
 		return sy_fail_errno(err, -result, "the kernel does not take process %d",
@@ -152,6 +152,6 @@ uint64_t sy_bpf_count_unread(const struct sy_bpf *bpf)
 	const uint32_t zero = 0;
 	uint64_t count = 0;
 
-	(void)sy_bpf_lookup(bpf->unread, &zero, &count);
+	(void)sy_bpf_lookup(bpf->pin[SY_BPF_PIN_UNREAD], &zero, &count);
 	return count;
 }

@@ -18,47 +18,44 @@
 #define PASSES	    16 /* over all tasks, when more and more of the job's are found */
 #define BRIEF_TRIES 4
 
-static const char *const programs[SY_BPF_PROGRAMS] = {"on_free", "on_exit", "on_exec", "on_new"};
+static const char *const pins[SY_BPF_PINS] = {
+    [SY_BPF_PIN_FREE] = "on_free",	  [SY_BPF_PIN_EXIT] = "on_exit",
+    [SY_BPF_PIN_EXEC] = "on_exec",	  [SY_BPF_PIN_NEW] = "on_new",
+    [SY_BPF_PIN_REQUESTS] = "requests",	  [SY_BPF_PIN_ADOPT] = "adopt",
+    [SY_BPF_PIN_JOIN] = "join",		  [SY_BPF_PIN_READ_JOB] = "read_job",
+    [SY_BPF_PIN_SET_TICKS] = "set_ticks", [SY_BPF_PIN_ADOPT_GROUP] = "adopt_group",
+    [SY_BPF_PIN_GROUPS] = "groups",	  [SY_BPF_PIN_UNREAD] = "unread",
+};
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		(void)close(*fd);
+	*fd = -1;
+}
 
 void sy_bpf_close(struct sy_bpf *bpf)
 {
-	int *const fds[] = {&bpf->program[0], &bpf->program[1], &bpf->program[2], &bpf->program[3],
-			    &bpf->requests,   &bpf->adopt,	&bpf->join,	  &bpf->read_job,
-			    &bpf->set_ticks,  &bpf->map,	&bpf->folder,	  &bpf->groups,
-			    &bpf->unread,     &bpf->adopt_group};
-
 	sy_bpf_reap(bpf);
 	if (bpf->mapped)
 		(void)munmap(bpf->mapped, sizeof(*bpf->mapped));
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		if (*fds[i] >= 0)
-			(void)close(*fds[i]);
-		*fds[i] = -1;
-	}
+	for (int i = 0; i < SY_BPF_PINS; i++)
+		close_fd(&bpf->pin[i]);
+	close_fd(&bpf->map);
+	close_fd(&bpf->folder);
 	bpf->mapped = NULL;
 	bpf->job = 0;
 }
 
 static int open_pinned(struct sy_bpf *bpf, const char *base)
 {
-	bool all = true;
-
-	for (int i = 0; i < SY_BPF_PROGRAMS; i++) {
-		bpf->program[i] = sy_bpf_open(base, programs[i]);
-		all &= bpf->program[i] >= 0;
-	}
-	bpf->requests = sy_bpf_open(base, "requests");
-	bpf->adopt = sy_bpf_open(base, "adopt");
-	bpf->join = sy_bpf_open(base, "join");
 	bpf->folder = sy_bpf_use(base);
-	bpf->read_job = sy_bpf_open(base, "read_job");
-	bpf->set_ticks = sy_bpf_open(base, "set_ticks");
-	bpf->adopt_group = sy_bpf_open(base, "adopt_group");
-	bpf->groups = sy_bpf_open(base, "groups");
-	bpf->unread = sy_bpf_open(base, "unread");
-	all &= bpf->requests >= 0 && bpf->adopt >= 0 && bpf->join >= 0 && bpf->read_job >= 0 &&
-	       bpf->set_ticks >= 0 && bpf->adopt_group >= 0 && bpf->groups >= 0;
-	return all ? 0 : -1;
+	for (int i = 0; i < SY_BPF_PINS; i++) {
+		bpf->pin[i] = sy_bpf_open(base, pins[i]);
+		if (bpf->pin[i] < 0)
+			return -1;
+	}
+	return 0;
 }
 
 /* Without one its sampler wakes up for every sample. */
@@ -102,19 +99,10 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 {
 	cleanup_close int lock = -1;
 
-	*bpf = (struct sy_bpf){.base = base,
-			       .program = {-1, -1, -1, -1},
-			       .requests = -1,
-			       .adopt = -1,
-			       .join = -1,
-			       .read_job = -1,
-			       .folder = -1,
-			       .set_ticks = -1,
-			       .adopt_group = -1,
-			       .groups = -1,
-			       .unread = -1,
-			       .map = -1,
-			       .processors = sysconf(_SC_NPROCESSORS_CONF)};
+	*bpf = (struct sy_bpf){
+	    .base = base, .map = -1, .folder = -1, .processors = sysconf(_SC_NPROCESSORS_CONF)};
+	for (int i = 0; i < SY_BPF_PINS; i++)
+		bpf->pin[i] = -1;
 	lock = sy_bpf_lock(base, false, patience_ms, err);
 	if (lock < 0)
 		return lock;
@@ -150,23 +138,24 @@ static int run_iterator(int link)
 	return 0;
 }
 
-int sy_bpf_send_request(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request)
+int sy_bpf_send_request(const struct sy_bpf *bpf, enum sy_bpf_pin program,
+			struct sy_bpf_request *request)
 {
 	struct sy_bpf_requester requester;
 	uint64_t before;
 	int result = read_own_id(&requester) < 0 ? -errno : 0;
 
 	if (result == 0)
-		result = sy_bpf_update(bpf->requests, &requester, request, 0);
+		result = sy_bpf_update(bpf->pin[SY_BPF_PIN_REQUESTS], &requester, request, 0);
 	for (int i = 0; result == 0 && i < PASSES; i++) {
 		before = request->added;
-		result = run_iterator(program);
+		result = run_iterator(bpf->pin[program]);
 		if (result == 0)
-			result = sy_bpf_lookup(bpf->requests, &requester, request);
+			result = sy_bpf_lookup(bpf->pin[SY_BPF_PIN_REQUESTS], &requester, request);
 		if (request->added == before)
 			break;
 	}
-	(void)sy_bpf_delete(bpf->requests, &requester);
+	(void)sy_bpf_delete(bpf->pin[SY_BPF_PIN_REQUESTS], &requester);
 	return result;
 }
 
@@ -186,7 +175,7 @@ int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t f
 	struct sy_bpf_request request = {
 	    .job = bpf->job, .pid = (uint32_t)pid, .kind = kind, .faults = (uint64_t)faults};
 
-	return check_request(&request, sy_bpf_send_request(bpf, bpf->adopt, &request), err);
+	return check_request(&request, sy_bpf_send_request(bpf, SY_BPF_PIN_ADOPT, &request), err);
 }
 
 int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
@@ -194,7 +183,9 @@ int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
 	struct sy_bpf_request request = {
 	    .job = bpf->job, .pid = (uint32_t)getpid(), .kind = kind, .faults = (uint64_t)-1};
 
-	return check_request(&request, sy_bpf_run(bpf->join, &request, sizeof(request)), err) < 0
+	return check_request(&request,
+			     sy_bpf_run(bpf->pin[SY_BPF_PIN_JOIN], &request, sizeof(request)),
+			     err) < 0
 		   ? -1
 		   : 0;
 }
@@ -214,7 +205,7 @@ static int read_until_settled(struct sy_bpf *bpf, enum sy_bpf_patience patience,
 		if (i >= BRIEF_TRIES)
 			(void)nanosleep(&pause, NULL);
 		*answer = (struct sy_bpf_answer){.job = bpf->job};
-		result = sy_bpf_run(bpf->read_job, answer, sizeof(*answer));
+		result = sy_bpf_run(bpf->pin[SY_BPF_PIN_READ_JOB], answer, sizeof(*answer));
 		/* One that had no place in the list is left out until it has ended for good. */
 		if (result < 0 ||
 		    (answer->settled && (!last || (!answer->unread && !answer->unlisted))))
@@ -278,7 +269,7 @@ static int probe_right(const void *context)
 	const struct sy_bpf *bpf = context;
 	struct sy_bpf_requester first;
 
-	return sy_bpf_next_key(bpf->requests, NULL, &first);
+	return sy_bpf_next_key(bpf->pin[SY_BPF_PIN_REQUESTS], NULL, &first);
 }
 
 bool sy_bpf_needs_right(const struct sy_bpf *bpf)
@@ -302,8 +293,9 @@ int sy_bpf_set_ticks(struct sy_bpf *bpf, int64_t period_us)
 {
 	struct sy_bpf_ticking requested = {.job = bpf->job,
 					   .period_ns = (uint64_t)period_us * 1000};
-	int result =
-	    bpf->ticks ? sy_bpf_run(bpf->set_ticks, &requested, sizeof(requested)) : -ENOTSUP;
+	int result = bpf->ticks
+			 ? sy_bpf_run(bpf->pin[SY_BPF_PIN_SET_TICKS], &requested, sizeof(requested))
+			 : -ENOTSUP;
 
 	bpf->period_us = result < 0 ? 0 : period_us;
 	return result;

@@ -28,16 +28,32 @@
 #include "base/error.h"
 #include "bpf/layout.h"
 
-#define SY_BPF_PROGRAMS 4
-#define SY_BPF_MAPS	3 /* a job's own */
+#define SY_BPF_MAPS 3 /* a job's own */
+
+/* What a job's process has open of what is pinned. While it has the first four open the kernel does
+ * not unload them. */
+enum sy_bpf_pin {
+	SY_BPF_PIN_FREE,
+	SY_BPF_PIN_EXIT,
+	SY_BPF_PIN_EXEC,
+	SY_BPF_PIN_NEW,
+	SY_BPF_PIN_REQUESTS,
+	SY_BPF_PIN_ADOPT,
+	SY_BPF_PIN_JOIN,
+	SY_BPF_PIN_READ_JOB,
+	SY_BPF_PIN_SET_TICKS,
+	SY_BPF_PIN_ADOPT_GROUP,
+	SY_BPF_PIN_GROUPS,
+	SY_BPF_PIN_UNREAD,
+	SY_BPF_PINS
+};
 
 /* An open job: what a process of ours keeps of it. */
 struct sy_bpf {
 	uint64_t job; /* 0: the kernel does not count */
 	const char *base;
-	int program[SY_BPF_PROGRAMS]; /* while they are open the kernel does not unload them */
-	int requests, adopt, join, read_job, set_ticks, map;
-	int adopt_group, groups, unread;
+	int pin[SY_BPF_PINS];
+	int map;
 	int folder; /* while it is open, no sweep unpins the program */
 	struct sy_bpf_job *mapped;
 	bool ticks;		  /* a timer in the kernel may read it */
@@ -151,6 +167,7 @@ bool sy_bpf_open_maps(struct sy_bpf *bpf, const char *base);
 
 /* Have a request of this process answered by a program to which every task is shown: 0, or
  * -errno. */
-int sy_bpf_send_request(const struct sy_bpf *bpf, int program, struct sy_bpf_request *request);
+int sy_bpf_send_request(const struct sy_bpf *bpf, enum sy_bpf_pin program,
+			struct sy_bpf_request *request);
 
 #endif

@@ -81,14 +81,19 @@ int sy_bpf_lock(const char *base, bool make, int patience_ms, struct sy_error *e
 	return SY_BPF_BUSY;
 }
 
-int sy_bpf_use(const char *base)
+static int open_folder(const char *base, const char *folder)
 {
 	char path[SY_BPF_PATH];
-	int fd;
 
-	if (snprintf(path, sizeof(path), "%s/%s", base, sy_bpf_folder()) >= (int)sizeof(path))
-		return -1;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return snprintf(path, sizeof(path), "%s/%s", base, folder) < (int)sizeof(path)
+		   ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+		   : -1;
+}
+
+int sy_bpf_use(const char *base)
+{
+	int fd = open_folder(base, sy_bpf_folder());
+
 	if (fd >= 0)
 		(void)flock(fd, LOCK_SH | LOCK_NB);
 	return fd;
@@ -132,12 +137,8 @@ bool sy_bpf_has_pins(const char *base)
 
 bool sy_bpf_is_used(const char *base, const char *folder)
 {
-	char path[SY_BPF_PATH];
-	cleanup_close int fd = -1;
+	cleanup_close int fd = open_folder(base, folder);
 
-	if (snprintf(path, sizeof(path), "%s/%s", base, folder) >= (int)sizeof(path))
-		return true;
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0;
 }
 

@@ -41,34 +41,18 @@ static bool has_keeper(int jobs, uint64_t id)
 	return read_job(jobs, id, &job) != 1 && job.keepers > 0;
 }
 
-/* Tasks whose ends the kernel did not show would be known until another has their address. */
-static void forget_tasks(const char *base, uint64_t job)
-{
-	cleanup_close int tasks = sy_bpf_open(base, "tasks");
-	struct sy_bpf_member member;
-	uint64_t key, next;
-	bool more = tasks >= 0 && sy_bpf_next_key(tasks, NULL, &key) == 0;
-
-	while (more) {
-		more = sy_bpf_next_key(tasks, &key, &next) == 0;
-		if (sy_bpf_lookup(tasks, &key, &member) == 0 && member.job == job)
-			(void)sy_bpf_delete(tasks, &key);
-		key = next;
-	}
-}
-
 /* --- the end --- */
 
+/* A map whose values begin with their job. */
 struct entries {
 	const char *name;
 	size_t key_size;
 };
 
-/* Each value begins with its job. */
 static void forget_in(const char *base, const struct entries *of, uint64_t job)
 {
 	char key[sizeof(struct sy_bpf_mark)], next[sizeof(key)];
-	uint64_t value[sizeof(struct sy_bpf_marked) / sizeof(uint64_t)];
+	uint64_t value[sizeof(struct sy_bpf_member) / sizeof(uint64_t)]; /* the largest */
 	cleanup_close int map = sy_bpf_open(base, of->name);
 	bool more = map >= 0 && sy_bpf_next_key(map, NULL, key) == 0;
 
@@ -80,21 +64,15 @@ static void forget_in(const char *base, const struct entries *of, uint64_t job)
 	}
 }
 
-static void forget_groups(const char *base, uint64_t job)
-{
-	static const struct entries maps[] = {
-	    {"groups", sizeof(struct sy_bpf_group)},
-	    {"marks", sizeof(struct sy_bpf_mark)},
-	};
-
-	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-		forget_in(base, &maps[i], job);
-}
-
 void sy_bpf_forget(const char *base, uint64_t job)
 {
 	/* First stop counting, then the timer, then what the timer reads. */
 	static const char *const maps[] = {"jobs", "tickers", "queues", "lists"};
+	/* Tasks whose ends the kernel did not show would be known until another has their address.
+	 */
+	static const struct entries others[] = {{"groups", sizeof(struct sy_bpf_group)},
+						{"marks", sizeof(struct sy_bpf_mark)},
+						{"tasks", sizeof(uint64_t)}};
 	struct holders known = {.tasks = 1}; /* may have some */
 
 	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
@@ -105,9 +83,9 @@ void sy_bpf_forget(const char *base, uint64_t job)
 		if (map >= 0)
 			(void)sy_bpf_delete(map, &job);
 	}
-	forget_groups(base, job);
-	if (known.tasks || known.keepers)
-		forget_tasks(base, job);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (i < 2 || known.tasks || known.keepers)
+			forget_in(base, &others[i], job);
 }
 
 static void forget_jobs(const char *base, int jobs)
@@ -124,31 +102,29 @@ static void forget_jobs(const char *base, int jobs)
 	}
 }
 
-static int count_keys(int jobs)
+/* How many there are in a map with such keys; -1: it is not there. */
+static int count_keys(int map)
 {
-	uint64_t id, before, *after = NULL;
+	uint64_t key, *after = NULL;
 	int count = 0;
 
-	while (sy_bpf_next_key(jobs, after, &id) == 0) {
-		before = id;
-		after = &before;
+	for (; map >= 0 && sy_bpf_next_key(map, after, &key) == 0; after = &key)
 		count++;
-	}
-	return count;
+	return map < 0 ? -1 : count;
 }
 
 int sy_bpf_count_jobs(const char *base)
 {
 	cleanup_close int jobs = sy_bpf_open(base, "jobs");
 
-	return jobs < 0 ? -1 : count_keys(jobs);
+	return count_keys(jobs);
 }
 
 int sy_bpf_count_tasks(const char *base)
 {
 	cleanup_close int tasks = sy_bpf_open(base, "tasks");
 
-	return tasks < 0 ? -1 : count_keys(tasks);
+	return count_keys(tasks);
 }
 
 static long long memory_of(int map)
@@ -164,17 +140,15 @@ static long long memory_of(int map)
 /* Of the maps of each job, which a map of maps has. */
 static long long memory_within(int outer)
 {
-	uint64_t id, before, *after = NULL;
+	uint64_t id, *after = NULL;
 	uint32_t number;
 	long long sum = 0;
 
-	while (sy_bpf_next_key(outer, after, &id) == 0) {
+	for (; sy_bpf_next_key(outer, after, &id) == 0; after = &id) {
 		cleanup_close int map =
 		    sy_bpf_lookup(outer, &id, &number) < 0 ? -1 : sy_bpf_get_by_number(number);
 
 		sum += map < 0 ? 0 : memory_of(map);
-		before = id;
-		after = &before;
 	}
 	return sum;
 }

@@ -157,35 +157,15 @@ static void read_tcp(struct sy_node *node)
 	set_counter(&node->retransmitted, retransmitted);
 }
 
-static void read_pressure(struct sy_counter *counter)
+/* What `parse` finds at the beginning of a file, in units of `unit_us`. */
+static void read_parsed(struct sy_counter *counter, int (*parse)(const char *text, int64_t *value),
+			int64_t unit_us)
 {
-	char text[256];
+	char text[160];
 	int64_t value;
 
-	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
-	    sy_parse_pressure(text, &value) == 0)
-		set_counter(counter, value);
-}
-
-/* The first line is enough. */
-static void read_cpu(struct sy_counter *counter)
-{
-	char text[160];
-	int64_t ticks;
-
-	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
-	    sy_parse_busy(text, &ticks) == 0)
-		set_counter(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
-}
-
-static void read_stolen(struct sy_counter *counter)
-{
-	char text[160];
-	int64_t ticks;
-
-	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 &&
-	    sy_parse_stolen(text, &ticks) == 0)
-		set_counter(counter, ticks * (1000000 / sysconf(_SC_CLK_TCK)));
+	if (sy_read_counters(counter->fd, text, sizeof(text)) > 0 && parse(text, &value) == 0)
+		set_counter(counter, value * unit_us);
 }
 
 int64_t sy_node_stolen_us(const struct sy_node *node)
@@ -195,17 +175,19 @@ int64_t sy_node_stolen_us(const struct sy_node *node)
 
 void sy_node_read(struct sy_node *node, int64_t now_us, bool all_of_them, struct sy_line *line)
 {
+	const int64_t tick_us = 1000000 / sysconf(_SC_CLK_TCK);
+
 	sy_meters_read(&node->meters, now_us, line);
 	read_devices(node, now_us, all_of_them, line);
 	if (is_due(&node->snmp_at_us, SNMP_US, now_us, all_of_them))
 		read_tcp(node);
 	if (is_due(&node->pressure_at_us, PRESSURE_US, now_us, all_of_them))
 		for (int i = 0; i < 3; i++)
-			read_pressure(&node->pressure[i]);
+			read_parsed(&node->pressure[i], sy_parse_pressure, 1);
 	if (all_of_them)
-		read_stolen(&node->stolen);
+		read_parsed(&node->stolen, sy_parse_stolen, tick_us);
 	if (is_due(&node->cpu_at_us, CPU_US, now_us, all_of_them))
-		read_cpu(&node->cpu);
+		read_parsed(&node->cpu, sy_parse_busy, tick_us);
 	line->cell[SY_NODE_CPU] = counter_delta(&node->cpu);
 	line->cell[SY_SENT] = counter_delta(&node->sent);
 	line->cell[SY_RETRANSMITTED] = counter_delta(&node->retransmitted);

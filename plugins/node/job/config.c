@@ -44,7 +44,7 @@ static int add_hosts(char *hosts, const char *value, struct sy_error *err)
 	return 0;
 }
 
-static int set_switch(bool *on, const char *value, struct sy_error *err)
+int sy_config_set_switch(bool *on, const char *value, struct sy_error *err)
 {
 	if (strcmp(value, "yes") != 0 && strcmp(value, "no") != 0)
 		return sy_fail(err, "expected yes or no");
@@ -68,9 +68,9 @@ int sy_job_config_set(struct sy_job_config *config, const char *key, const char 
 	if (!strcmp(key, "protect"))
 		return add_hosts(config->protect, value, err);
 	if (!strcmp(key, "exclusive"))
-		return set_switch(&config->exclusive, value, err);
+		return sy_config_set_switch(&config->exclusive, value, err);
 	if (!strcmp(key, "bpf"))
-		return set_switch(&config->bpf, value, err);
+		return sy_config_set_switch(&config->bpf, value, err);
 	if (!strcmp(key, "rate"))
 		return sy_rate_parse(value, SY_MAX_RATE_HZ, &config->rate_hz, err);
 	if (!strcmp(key, "max_rate"))

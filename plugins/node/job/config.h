@@ -47,6 +47,9 @@ struct sy_job_config {
 
 void sy_job_config_init(struct sy_job_config *config);
 
+/* "yes" or "no": -1 with what was expected. */
+int sy_config_set_switch(bool *on, const char *value, struct sy_error *err);
+
 /* One key with its value: -1 with what was expected. */
 int sy_job_config_set(struct sy_job_config *config, const char *key, const char *value,
 		      struct sy_error *err);

@@ -83,22 +83,17 @@ static int reserve_name(struct sy_recordfile *file, const char *node, struct sy_
 	return sy_fail(err, "%s: there are records of the next %d seconds already", node, TRIES);
 }
 
-int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const char *job_id,
-		       const char *node, struct sy_error *err)
+static int open_in(struct sy_recordfile *file, const struct sy_sampling *sampling, const char *dir,
+		   struct sy_error *err)
 {
-	int fd;
-
+	file->dir = sy_open_job_folder(dir, sampling->job_id, sampling->node, file->job_path, err);
+	if (file->dir < 0)
+		return -1;
+	if (reserve_name(file, sampling->node, err) == 0)
+		return 0;
+	(void)close(file->dir);
 	file->dir = -1;
-	fd = sy_open_job_folder(record_dir, job_id, node, file->job_path, err);
-	if (fd < 0)
-		return -1;
-	file->dir = fd;
-	if (reserve_name(file, node, err) < 0) {
-		(void)close(fd);
-		file->dir = -1;
-		return -1;
-	}
-	return 0;
+	return -1;
 }
 
 int sy_recordfile_samples(const struct sy_recordfile *file, struct sy_error *err)
@@ -181,12 +176,6 @@ bool sy_has_spool(const char *spool_dir)
 	struct stat info;
 
 	return lstat(spool_dir, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-static int open_in(struct sy_recordfile *file, const struct sy_sampling *sampling, const char *dir,
-		   struct sy_error *err)
-{
-	return sy_recordfile_open(file, dir, sampling->job_id, sampling->node, err);
 }
 
 int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,

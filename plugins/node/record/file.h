@@ -26,10 +26,6 @@ struct sy_recordfile {
 	gid_t gid;
 };
 
-/* Make the folders and find a free START, the second of now or one soon after. */
-int sy_recordfile_open(struct sy_recordfile *file, const char *record_dir, const char *job_id,
-		       const char *node, struct sy_error *err);
-
 /* Make the file of samples: a descriptor for appending, or -1. */
 int sy_recordfile_samples(const struct sy_recordfile *file, struct sy_error *err);
 
@@ -48,9 +44,10 @@ void sy_recordfile_close(struct sy_recordfile *file);
 
 bool sy_has_spool(const char *spool_dir);
 
-/* As sy_recordfile_open(). Where a spool exists the record folder must have its mark; without the
- * mark, or when the folder is not writable, the record is made in the spool, record_dir of
- * `sampling` is the spool, and `complain` gets the reason. */
+/* Make the folders and find a free START, the second of now or one soon after. Where a spool exists
+ * the record folder must have its mark; without the mark, or when the folder is not writable, the
+ * record is made in the spool, record_dir of `sampling` is the spool, and `complain` gets the
+ * reason. */
 int sy_recordfile_open_or_spool(struct sy_recordfile *file, struct sy_sampling *sampling,
 				void (*complain)(const struct sy_sampling *,
 						 const struct sy_error *),

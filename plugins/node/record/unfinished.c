@@ -103,7 +103,8 @@ static bool is_mark_of(const char *mark, const char *name)
 	return false;
 }
 
-bool sy_unfinished_has(const char *run_dir, const char *name)
+/* Whether a job's record on a node, `name` NODE.JOB, has still to be finished, by whomever. */
+static bool is_unfinished(const char *run_dir, const char *name)
 {
 	int folder = open_folder(run_dir, false, NULL);
 	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
@@ -201,7 +202,7 @@ static bool has_unfinished_record(const char *run_dir, const char *file)
 	char name[256];
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(ENDING)), file);
-	return sy_unfinished_has(run_dir, name);
+	return is_unfinished(run_dir, name);
 }
 
 /* States of network conditions are no stale files: netem/undo.h undoes them. */

@@ -27,9 +27,6 @@ void sy_unfinished_end(const char *run_dir, const char *name);
  * descriptor, to be closed, keeps others from it. */
 bool sy_unfinished_lock_next(const char *run_dir, char *name, char *samples, size_t size, int *fd);
 
-/* Whether a job's record on a node, `name` NODE.JOB, has still to be finished, by whomever. */
-bool sy_unfinished_has(const char *run_dir, const char *name);
-
 /* Whether there is one whose sampler is gone. */
 bool sy_unfinished_exist(const char *run_dir);
 

@@ -8,6 +8,55 @@
 #include <poll.h>
 #include <time.h>
 
+void sy_sampler_publish(struct sy_sampler *s, int64_t now_us)
+{
+	unsigned next = !atomic_load(&s->child->shared->current);
+
+	/* The clock of this process' CPU time is a system call: a value of a second ago will do. */
+	if (now_us - s->cpu_at_us >= 1000000 || s->status.finished) {
+		s->status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
+		s->cpu_at_us = now_us;
+	}
+	s->child->shared->status[next] = s->status;
+	atomic_store(&s->child->shared->current, next);
+}
+
+void sy_sampler_write(struct sy_sampler *s, int64_t now_us)
+{
+	int64_t begun_us = sy_now_us(CLOCK_MONOTONIC), took_us;
+
+	if (s->child->csv_fd < 0)
+		return;
+	s->status.lost += sy_sample_buffer_flush(&s->child->shared->lines, s->child->csv_fd, now_us,
+						 &s->status.lost_errno);
+	took_us = sy_now_us(CLOCK_MONOTONIC) - begun_us;
+	if (took_us > SY_STALL_US && took_us > s->stalled_us)
+		s->stalled_us = took_us;
+}
+
+/* Add the line to the sums and the file. `next_us`: when the next one may be. */
+static void add_line(struct sy_sampler *s, int64_t now_us, int64_t next_us)
+{
+	struct sy_sample_buffer *lines = &s->child->shared->lines;
+
+	if (s->child->csv_fd >= 0) {
+		sy_sample_buffer_add(
+		    lines, sy_format_line(&s->columns, &s->line, sy_sample_buffer_room(lines)));
+		if (s->end || !s->period_us || sy_sample_buffer_is_due(lines, next_us))
+			sy_sampler_write(s, now_us);
+	}
+	sy_sums_add(&s->status.sums, &s->line);
+}
+
+/* Round-trip times, into the line. */
+static void read_tcp(struct sy_sampler *s, int64_t now_us, bool now)
+{
+	if (!s->period_us)
+		return;
+	s->line.cell[SY_RTT] = sy_tcp_read(&s->tcp, &s->job.processes, now_us, now);
+	s->status.tcp = s->tcp.status;
+}
+
 /* --- samples that a timer in the kernel takes: their lines are made once a second, each with the
  * time of its own reading; what is not the job's is read then, for the last of them --- */
 
@@ -54,7 +103,7 @@ static void write_tick(void *context, const struct sy_bpf_tick *tick)
 
 	if (s->ticking.held) {
 		set_line(s, &s->ticking.tick);
-		sy_sampler_line(s, 0, 0);
+		add_line(s, 0, 0);
 	}
 	s->ticking.tick = *tick;
 	s->ticking.held = true;
@@ -67,8 +116,8 @@ static void finish_ticks(struct sy_sampler *s, int64_t now_us)
 	s->ticking.held = false;
 	sy_node_read(s->child->node, now_us, false, &s->line);
 	sy_job_read_with_ticks(&s->job, &s->line, &s->status);
-	sy_sampler_tcp(s, now_us, false);
-	sy_sampler_line(s, now_us, now_us + WAKE_US);
+	read_tcp(s, now_us, false);
+	add_line(s, now_us, now_us + WAKE_US);
 	sy_meters_report(&s->child->node->meters, now_us, false, s->status.meter,
 			 s->child->shared->meter_reason);
 	sy_kernel_count_report(s->child->kernel, &s->status);
@@ -125,53 +174,6 @@ static void start_ticking(struct sy_sampler *s)
 
 /* --- all samples --- */
 
-void sy_sampler_publish(struct sy_sampler *s, int64_t now_us)
-{
-	unsigned next = !atomic_load(&s->child->shared->current);
-
-	/* The clock of this process' CPU time is a system call: a value of a second ago will do. */
-	if (now_us - s->cpu_at_us >= 1000000 || s->status.finished) {
-		s->status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
-		s->cpu_at_us = now_us;
-	}
-	s->child->shared->status[next] = s->status;
-	atomic_store(&s->child->shared->current, next);
-}
-
-void sy_sampler_write(struct sy_sampler *s, int64_t now_us)
-{
-	int64_t begun_us = sy_now_us(CLOCK_MONOTONIC), took_us;
-
-	if (s->child->csv_fd < 0)
-		return;
-	s->status.lost += sy_sample_buffer_flush(&s->child->shared->lines, s->child->csv_fd, now_us,
-						 &s->status.lost_errno);
-	took_us = sy_now_us(CLOCK_MONOTONIC) - begun_us;
-	if (took_us > SY_STALL_US && took_us > s->stalled_us)
-		s->stalled_us = took_us;
-}
-
-void sy_sampler_line(struct sy_sampler *s, int64_t now_us, int64_t next_us)
-{
-	struct sy_sample_buffer *lines = &s->child->shared->lines;
-
-	if (s->child->csv_fd >= 0) {
-		sy_sample_buffer_add(
-		    lines, sy_format_line(&s->columns, &s->line, sy_sample_buffer_room(lines)));
-		if (s->end || !s->period_us || sy_sample_buffer_is_due(lines, next_us))
-			sy_sampler_write(s, now_us);
-	}
-	sy_sums_add(&s->status.sums, &s->line);
-}
-
-void sy_sampler_tcp(struct sy_sampler *s, int64_t now_us, bool now)
-{
-	if (!s->period_us)
-		return;
-	s->line.cell[SY_RTT] = sy_tcp_read(&s->tcp, &s->job.processes, now_us, now);
-	s->status.tcp = s->tcp.status;
-}
-
 /* While the kernel counts, only owners of sockets are looked up in other processes; where the
  * cgroup shows them, too, that right is not needed. */
 static void drop_unneeded_rights(struct sy_sampler *s)
@@ -224,12 +226,12 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_reading reading)
 	if (reading != SY_READING_DUE)
 		sy_job_read_charged_peak(&s->job, &s->status);
 	s->memory_us = now + SY_MEMORY_PERIOD_US;
-	sy_sampler_tcp(s, now, first || s->end);
+	read_tcp(s, now, first || s->end);
 	if (s->end) {
 		sy_node_read(s->child->node, now, true, &s->line);
 		s->status.stolen_us = sy_node_stolen_us(s->child->node);
 	}
-	sy_sampler_line(s, now, now + s->period_us);
+	add_line(s, now, now + s->period_us);
 	sy_meters_report(&s->child->node->meters, now, s->end, s->status.meter,
 			 s->child->shared->meter_reason);
 	sy_sampler_publish(s, now);

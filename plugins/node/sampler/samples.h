@@ -21,12 +21,6 @@ void sy_sampler_memory(struct sy_sampler *s, int64_t now_us);
 /* From now on; 0: totals alone. */
 void sy_sampler_rate(struct sy_sampler *s, double rate_hz);
 
-/* Add the line to the sums and the file. `next_us`: when the next one may be. */
-void sy_sampler_line(struct sy_sampler *s, int64_t now_us, int64_t next_us);
-
-/* Round-trip times, into the line. */
-void sy_sampler_tcp(struct sy_sampler *s, int64_t now_us, bool now);
-
 /* Write waiting lines to the file. */
 void sy_sampler_write(struct sy_sampler *s, int64_t now_us);
 
