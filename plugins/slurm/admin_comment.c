@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "conditions.h"
 #include "job/comment.h"
+#include "job/conditions.h"
 #include "launch_sampler.h"
 #include "options.h"
 
@@ -110,6 +111,7 @@ void sy_admin_comment_set(spank_t spank, const struct sy_config *config, const s
 			  struct sy_message_queue *queue)
 {
 	char answer[SY_MESSAGE_MAX];
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
 	struct sy_totals totals = {0};
 	struct sy_comment comment = {.tags = &sy_options.tags,
 				     .nodes = sy_step_nodes_of_job(spank),
@@ -124,7 +126,7 @@ void sy_admin_comment_set(spank_t spank, const struct sy_config *config, const s
 		comment.totals = &totals;
 		sy_node_kind_from_record(&comment.kind, answer);
 	}
-	comment.netem_valid = sy_conditions_valid(config, step, totals.other_networks);
+	comment.netem_valid = sy_conditions_are_valid(&job, totals.other_networks);
 	text = sy_comment_short(&comment);
 	if (text)
 		write_comment(config, step, text);

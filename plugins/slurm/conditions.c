@@ -81,18 +81,13 @@ static int apply(const struct sy_config *config, const struct sy_step *step,
 	return sy_conditions_shape(&job, &request, join_path, err);
 }
 
-static bool has_state(const struct sy_config *config, const struct sy_step *step)
-{
-	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
-
-	return sy_has_conditions(&job);
-}
-
 /* `none` touches nothing, and so needs nobody's permission. */
 static void start_none(const struct sy_config *config, const struct sy_step *step,
 		       struct sy_message_queue *queue)
 {
-	if (has_state(config, step))
+	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
+
+	if (sy_has_conditions(&job))
 		refuse_netem("this job has its network conditions on this node already; one job, "
 			     "one set of conditions");
 	else
@@ -186,14 +181,6 @@ const char *sy_conditions_netem(void)
 const char *sy_conditions_refusal(void)
 {
 	return refusal[0] ? refusal : NULL;
-}
-
-int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step,
-			bool other_networks)
-{
-	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
-
-	return sy_conditions_are_valid(&job, other_networks);
 }
 
 void sy_conditions_end(const struct sy_config *config, const struct sy_step *step)

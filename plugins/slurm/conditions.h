@@ -24,11 +24,8 @@ void sy_conditions_join(void);
  * so (the node's first task of the step) and end the task with exit code 4. */
 void sy_conditions_enforce(spank_t spank);
 
-/* For AdminComment: the canonical text, NULL when none was requested; and whether the conditions
- * hold: 1, 0, or -1 for unknown. */
+/* For AdminComment: the canonical text, NULL when none was requested. */
 const char *sy_conditions_netem(void);
-int sy_conditions_valid(const struct sy_config *config, const struct sy_step *step,
-			bool other_networks);
 
 /* Which condition this node has refused, and why; NULL: none. */
 const char *sy_conditions_refusal(void);

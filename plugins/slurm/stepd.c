@@ -29,6 +29,7 @@
 #define LONG_STEP_S   1	   /* half a second at its end is not noticed */
 
 static struct sy_config config;
+static struct sy_node_program program;
 static struct sy_step step;
 static struct sy_message_queue queue = {.fd = -1};
 static struct sockaddr_un control;
@@ -51,22 +52,8 @@ static void complain(const char *sentence)
 void sy_stepd_init(spank_t spank, int ac, char **av)
 {
 	sy_config_parse(&config, ac, av, complain);
+	program = sy_slurm_program(&config);
 	sy_options_register(spank, &config);
-}
-
-static void finish_records(const char *node)
-{
-	struct sy_node_program program = sy_slurm_program(&config);
-
-	sy_finish_records(&program, node);
-}
-
-static void load_bpf(void)
-{
-	struct sy_node_program program = sy_slurm_program(&config);
-	char path[SY_PATH_SIZE];
-
-	sy_counted_load(&program, sy_slurm_bpf(&config, path), SY_LOAD_MS);
 }
 
 /* From now on the kernel counts what we start: before any task is forked. The extern step's daemon
@@ -81,17 +68,16 @@ static void start_bpf_accounting(void)
 /* The sampler was killed, or never began. */
 static void finalize_record_of_dead_sampler(void)
 {
-	struct sy_node_program program = sy_slurm_program(&config);
 	char path[SY_PATH_SIZE];
 
-	finish_records(step.node);
+	sy_finish_records(&program, step.node);
 	sy_counted_forget(&counted, &program, sy_slurm_bpf(&config, path));
 }
 
 static void start_sampler(spank_t spank)
 {
 	enum sy_exclusive exclusive = sy_exclusive_of(spank, &config, step.node);
-	char user[32];
+	char user[32], path[SY_PATH_SIZE];
 	char *alone = (char *)(exclusive == SY_ALONE ? "exclusive=yes" : "exclusive=no");
 	char *fields[] = {(char *)"scheduler=slurm", user, exclusive == SY_NOT_SAID ? NULL : alone,
 			  NULL};
@@ -101,8 +87,8 @@ static void start_sampler(spank_t spank)
 	sy_log_forward(config.node.run_dir, step.node, complain);
 	sy_cold_cache_forget(&config, &step); /* of an earlier start of the same job */
 	sy_remove_stale_sockets(config.node.run_dir, step.node);
-	finish_records(step.node);
-	load_bpf();
+	sy_finish_records(&program, step.node);
+	sy_counted_load(&program, sy_slurm_bpf(&config, path), SY_LOAD_MS);
 	if (sy_slurm_launch(&config, &step, &control, fields, &err) < 0)
 		slurm_error("steelyard: job %u on %s is not sampled: %s", step.job_id, step.node,
 			    err.text);

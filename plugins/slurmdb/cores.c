@@ -1,13 +1,16 @@
-#include "cores.h"
+#include "slurmdb.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
+#include <slurm/slurm.h>
+
 #define LIMIT_S	     60
 #define EXIT_MISSING 3
 
-/* slurm.conf may count a core as one CPU, or each of its threads. */
-long sy_allocatable_cores(const node_info_t *node)
+/* Of a node as slurmctld has it (CPUs, CoreSpecCount, CpuSpecList); 0: not known. slurm.conf may
+ * count a core as one CPU, or each of its threads. */
+static long count_allocatable(const node_info_t *node)
 {
 	long cores = (long)node->sockets * node->cores;
 
@@ -25,7 +28,7 @@ int sy_print_cores(const char *node)
 	slurm_init(NULL);
 	if (slurm_load_node_single(&found, (char *)node, 0) == SLURM_SUCCESS && found &&
 	    found->record_count > 0)
-		cores = sy_allocatable_cores(&found->node_array[0]);
+		cores = count_allocatable(&found->node_array[0]);
 	slurm_free_node_info_msg(found);
 	if (cores <= 0)
 		return EXIT_MISSING;

@@ -1,4 +1,4 @@
-#include "job_end.h"
+#include "slurmdb.h"
 
 #include <errno.h>
 #include <inttypes.h>

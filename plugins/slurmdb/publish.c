@@ -1,6 +1,6 @@
 /* `sacctmgr modify job` cannot: it turns every quote into a backtick, and up to 22.05 every letter
  * into a small one. */
-#include "publish.h"
+#include "slurmdb.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -4,9 +4,7 @@
 
 #include <slurm/slurm.h>
 
-#include "cores.h"
-#include "job_end.h"
-#include "publish.h"
+#include "slurmdb.h"
 
 #define EXIT_USAGE 2
 

@@ -240,14 +240,14 @@ static void test_no_request(void)
 static void test_cores(void)
 {
 	node = (node_info_t){.sockets = 8, .cores = 1, .threads = 1, .cpus = 8, .cpus_efctv = 8};
-	is_int(sy_allocatable_cores(&node), 8, "a node whose CPUs are told flat");
+	is_int(count_allocatable(&node), 8, "a node whose CPUs are told flat");
 	node = (node_info_t){.sockets = 2,
 			     .cores = 4,
 			     .threads = 2,
 			     .cpus = 16,
 			     .cpus_efctv = 12,
 			     .core_spec_cnt = 2};
-	is_int(sy_allocatable_cores(&node), 6, "all but the specialized cores");
+	is_int(count_allocatable(&node), 6, "all but the specialized cores");
 	is_int(sy_print_cores("n8"), EXIT_MISSING, "a node that slurmctld does not know");
 }
 

@@ -64,7 +64,7 @@ layers_c() {
     mkdir -p "$scratch/tree-c/tests/unit/project"
     cp -r CONTRIBUTING.md facts plugins "$scratch/tree-c"
     cp tests/unit/project/test_layers_c.py "$scratch/tree-c/tests/unit/project"
-    echo '#include "sampler/child.h"' >"$scratch/tree-c/plugins/node/base/planted.c"
+    echo '#include "sampler/child_state.h"' >"$scratch/tree-c/plugins/node/base/planted.c"
     pytest -k 'includes_only' "$scratch/tree-c/tests/unit/project/test_layers_c.py"
 }
 
@@ -113,7 +113,7 @@ lint() { # COMPILER
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 must_fail layers 'analysis/stats/planted.py:1: steelyard.analysis.report.page' layers
-must_fail layers_c 'plugins/node/base/planted.c:1: sampler/child.h' layers_c
+must_fail layers_c 'plugins/node/base/planted.c:1: sampler/child_state.h' layers_c
 must_fail 'gcc, of a header that changed' nobody_calls_me lint gcc
 must_fail 'musl, of a header that changed' nobody_calls_me lint musl
 must_fail pytest '1 failed' pytest tests/failsafe/planted_pytest.py

@@ -1,5 +1,5 @@
 /* Samples at absolute deadlines, messages in between. No allocation. */
-#include "sampler/child.h"
+#include "sampler/child_state.h"
 
 #include "base/clock.h"
 #include "base/rights.h"

@@ -53,4 +53,7 @@ struct sy_sampler {
 	bool end;
 };
 
+/* The child's whole life: all it needs is open before it gives up its rights. */
+__attribute__((noreturn)) void sy_child_run(struct sy_child *child);
+
 #endif

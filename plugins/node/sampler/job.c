@@ -163,22 +163,20 @@ static bool read_by_kernel(struct sy_job *job, enum sy_reading reading, struct s
 void sy_job_set_tick(struct sy_job *job, const struct sy_bpf_tick *tick, struct sy_line *line,
 		     struct sy_status *status)
 {
-	const struct sy_bpf_usage *used = &tick->used;
 	const struct sy_line before = *line;
+	struct sy_usage used;
 
 	note_living(job, (int64_t)tick->at_ns / 1000, tick->living_ns);
-	sy_job_raise_total(line, &before, SY_CPU, (int64_t)used->cpu_ns / 1000);
-	sy_job_raise_total(line, &before, SY_RCHAR, (int64_t)used->rchar);
-	sy_job_raise_total(line, &before, SY_WCHAR, (int64_t)used->wchar);
-	sy_job_raise_total(line, &before, SY_READ, (int64_t)used->read_bytes);
-	sy_job_raise_total(line, &before, SY_WRITE, (int64_t)used->write_bytes);
+	job->kernel->now.used = tick->used; /* its page faults, and user_s of cpu_s */
+	used = sy_kernel_count_usage(job->kernel);
+	sy_job_raise_total(line, &before, SY_CPU, used.use[SY_USE_CPU_NS] / 1000);
+	sy_job_raise_io(line, &before, &used);
 	line->cell[SY_PROCESSES] = (int64_t)tick->processes;
 	if (job->cgroup.memory_source == SY_SOURCE_NONE) {
 		line->cell[SY_MEMORY] = (int64_t)tick->rss_pages * job->processes.page_bytes;
 		sy_job_note_memory(status, line->cell[SY_MEMORY], SY_SOURCE_BPF);
 	}
 	job->kernel->now.rss_pages = tick->rss_pages;
-	job->kernel->now.used = *used; /* its page faults, and user_s of cpu_s */
 	job->kernel->now.unlisted = tick->unlisted;
 	note_unlisted(job, tick->unlisted, line, status);
 }

@@ -9,6 +9,15 @@ void sy_job_raise_total(struct sy_line *line, const struct sy_line *before, enum
 	line->cell[cell] = value > before->cell[cell] ? value : before->cell[cell];
 }
 
+void sy_job_raise_io(struct sy_line *line, const struct sy_line *before,
+		     const struct sy_usage *used)
+{
+	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
+		sy_job_raise_total(line, before,
+				   (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR),
+				   used->use[i]);
+}
+
 bool sy_job_all_reported(const struct sy_job *job)
 {
 	return job->processes.done_roots > 0 && job->processes.open_roots == 0;
@@ -120,10 +129,7 @@ void sy_job_read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 	if (status->io_unreadable || status->io_unreported ||
 	    (status->io_inseparable && !job->by_kernel) || !processes_are_known(job))
 		return;
-	for (int i = SY_USE_RCHAR; i <= SY_USE_WRITE; i++)
-		sy_job_raise_total(line, &status->sums.last,
-				   (enum sy_cell)((int)SY_RCHAR + i - (int)SY_USE_RCHAR),
-				   total->use[i]);
+	sy_job_raise_io(line, &status->sums.last, total);
 }
 
 void sy_job_note_memory(struct sy_status *status, int64_t bytes, enum sy_source source)

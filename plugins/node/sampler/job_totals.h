@@ -10,6 +10,10 @@
 void sy_job_raise_total(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,
 			int64_t value);
 
+/* The same of the four of I/O. */
+void sy_job_raise_io(struct sy_line *line, const struct sy_line *before,
+		     const struct sy_usage *used);
+
 /* Every step that came here has reported its final counters. */
 bool sy_job_all_reported(const struct sy_job *job);
 

@@ -116,11 +116,6 @@ static void handle_root_done(struct sy_sampler *s, const struct sy_message *mess
 	sy_sampler_write(s, sy_now_us(CLOCK_MONOTONIC));
 }
 
-static void handle_peak(struct sy_sampler *s, int64_t bytes)
-{
-	sy_job_note_memory(&s->status, bytes, SY_SOURCE_RUSAGE);
-}
-
 static void handle_process(struct sy_sampler *s, const struct sy_message *message)
 {
 	if (message->word == SY_WORD_SESSION)
@@ -130,8 +125,10 @@ static void handle_process(struct sy_sampler *s, const struct sy_message *messag
 }
 
 /* A thousand tasks may send the same list of GPUs. */
-static bool has_note(const struct sy_shared *shared, size_t used, const char *text)
+static bool has_note(const struct sy_shared *shared, const char *text)
 {
+	size_t used = atomic_load(&shared->notes_used);
+
 	for (size_t at = 0; at < used; at += strlen(shared->notes + at) + 1)
 		if (!strcmp(shared->notes + at, text))
 			return true;
@@ -162,12 +159,6 @@ static void note_exclusive(struct sy_sampler *s, const struct sy_message *messag
 	add_note(s, text);
 }
 
-static void note_gpus(struct sy_sampler *s, const char *text)
-{
-	if (!has_note(s->child->shared, atomic_load(&s->child->shared->notes_used), text))
-		add_note(s, text);
-}
-
 static void handle_message(struct sy_sampler *s, const char *text, const struct sockaddr_un *from,
 			   socklen_t length)
 {
@@ -189,7 +180,7 @@ static void handle_message(struct sy_sampler *s, const char *text, const struct 
 		handle_root_done(s, &message);
 		break;
 	case SY_WORD_PEAK:
-		handle_peak(s, message.number[0]);
+		sy_job_note_memory(&s->status, message.number[0], SY_SOURCE_RUSAGE);
 		break;
 	case SY_WORD_TOTALS:
 		answer_totals(s, message.number[0], from, length);
@@ -218,7 +209,8 @@ static void handle_message(struct sy_sampler *s, const char *text, const struct 
 		note_exclusive(s, &message, text);
 		break;
 	case SY_WORD_GPUS:
-		note_gpus(s, text);
+		if (!has_note(s->child->shared, text))
+			add_note(s, text);
 		break;
 	default: /* about the job */
 		add_note(s, text);

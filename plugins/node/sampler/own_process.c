@@ -66,10 +66,3 @@ int sy_raise_file_limit(void)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	return limit.rlim_cur > 512 ? (int)limit.rlim_cur - 512 : 0;
 }
-
-int64_t sy_add_own_memory(int64_t bytes)
-{
-	int64_t own = sy_own_max_memory_bytes();
-
-	return own == SY_UNKNOWN || bytes == SY_UNKNOWN ? SY_UNKNOWN : bytes + own;
-}

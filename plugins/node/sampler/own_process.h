@@ -12,9 +12,6 @@ void sy_shrink(void);
  * this one was executed from. */
 int64_t sy_own_max_memory_bytes(void);
 
-/* The same and that of another process; SY_UNKNOWN, if either is. */
-int64_t sy_add_own_memory(int64_t bytes);
-
 /* Raise the limit of open files; returns how many may be kept open, a few held back. */
 int sy_raise_file_limit(void);
 

@@ -8,7 +8,7 @@
 #include "probe/probe.h"
 #include "record/unfinished.h"
 #include "sampler/answer.h"
-#include "sampler/child.h"
+#include "sampler/child_state.h"
 #include "sampler/control_socket.h"
 #include "sampler/own_process.h"
 
@@ -323,11 +323,14 @@ static void end_child(struct sy_parent *p)
 static void write_last_record(struct sy_parent *p, const struct sy_exact *exact)
 {
 	struct sy_status *status = &p->shared->status[atomic_load(&p->shared->current) & 1];
+	int64_t own = sy_own_max_memory_bytes();
 	json_t *record;
 
 	(void)apply_notes(p);
 	status->lost += sy_sample_buffer_rescue(&p->shared->lines, p->csv_fd, &status->lost_errno);
-	status->max_memory_bytes = sy_add_own_memory(status->max_memory_bytes);
+	status->max_memory_bytes = own == SY_UNKNOWN || status->max_memory_bytes == SY_UNKNOWN
+				       ? SY_UNKNOWN
+				       : status->max_memory_bytes + own;
 	status->cpu_ns += sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000 + sy_slow_end(&p->node.meters);
 	record = sy_record_new(&p->head);
 	sy_record_totals(record, &status->sums);

@@ -5,7 +5,7 @@
  * - The parent (parent.h) keeps the rights it was started with. It opens files and counters, has
  *   the kernel count if it can (kernel_count.h), starts the child, and writes the record at the
  *   start, at every message about the job, and at the end.
- * - The child (child.h) gives up its rights before it reads anything. It takes samples at absolute
+ * - The child (child.c) gives up its rights before it reads anything. It takes samples at absolute
  *   deadlines (samples.c), acts on messages (messages.c), and leaves the last totals in the shared
  *   page, so that a record can be written whatever happens to it. It allocates nothing.
  *

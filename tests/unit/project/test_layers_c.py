@@ -122,11 +122,11 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("file", "line", "seen"),
     [
-        ("node/base/planted.c", '#include "sampler/child.h"', True),
+        ("node/base/planted.c", '#include "sampler/child_state.h"', True),
         ("node/base/planted.c", '  #  include "meters/energy.h"', True),
         ("node/netem/kernel/planted.h", '#include "netem/verify/verify.h"', True),
         ("node/netem/spec/planted.h", '#include "netem/netem.h"', True),
-        ("node/record/planted.c", '#include "../sampler/child.h"', True),
+        ("node/record/planted.c", '#include "../sampler/child_state.h"', True),
         ("node/record/planted.c", '#include "../base/file.h"', True),
         ("node/base/planted.c", '#include "../../slurm/step.h"', True),
         ("slurm/planted.c", '#include "program/cold_cache.h"', True),

@@ -1,0 +1,19 @@
+/* steelyard-slurmdb, the only program that writes into Slurm's accounting: what its main() chooses
+ * from. Each returns the exit code. */
+#ifndef STEELYARD_SLURMDB_SLURMDB_H
+#define STEELYARD_SLURMDB_SLURMDB_H
+
+/* AdminComment of a job that ends, in slurmctld: reads {"job_id": …, "batch": …, "own": "…"} from
+ * stdin, merges and writes, and prints one line: `verbose: SENTENCE` of what is no news,
+ * `info: SENTENCE` of what belongs into the log. Ends itself after a minute. */
+int sy_job_end(void);
+
+/* AdminComment and joules of jobs that are over, in slurmdbd: a line of JSON a job on stdin, an
+ * answer each on stdout. */
+int sy_publish(void);
+
+/* Ask slurmctld how many cores of a node jobs may have, and print the number; 3 where it is not
+ * known. */
+int sy_print_cores(const char *node);
+
+#endif
