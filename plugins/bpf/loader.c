@@ -11,14 +11,6 @@
 #include "bpf/pins.h"
 #include "job_usage_object.h"
 
-#define MOST_LINKS 8
-
-struct loaded {
-	struct bpf_object *object;
-	struct bpf_link *link[MOST_LINKS];
-	int links;
-};
-
 static char
     first_message[256]; /* libbpf's first message of this attempt: later ones follow from it */
 
@@ -31,113 +23,84 @@ keep_first_message(enum libbpf_print_level level, const char *format, va_list li
 	return 0;
 }
 
-static void unload(struct loaded *loaded)
-{
-	for (int i = 0; i < loaded->links; i++)
-		(void)bpf_link__destroy(loaded->link[i]);
-	loaded->links = 0;
-	bpf_object__close(loaded->object);
-	loaded->object = NULL;
-}
-
 static const char *const called[] = {"read_job", "join", "set_ticks"};
 #define CALLED (sizeof(called) / sizeof(called[0]))
 
-static int load(struct loaded *loaded, const struct sy_bpf_limits *limits, struct sy_error *err)
+/* The object, or NULL. */
+static struct bpf_object *load(const struct sy_bpf_limits *limits, struct sy_error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "steelyard");
+	struct bpf_object *object;
 	int result = -EINVAL;
 
 	libbpf_set_print(keep_first_message);
 	first_message[0] = '\0';
-	loaded->object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
-	if (loaded->object) {
+	object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
+	if (object) {
 		if (limits->tasks)
 			(void)bpf_map__set_max_entries(
-			    bpf_object__find_map_by_name(loaded->object, "tasks"), limits->tasks);
-		result = bpf_object__load(loaded->object);
+			    bpf_object__find_map_by_name(object, "tasks"), limits->tasks);
+		result = bpf_object__load(object);
 	}
 	if (result == 0)
-		return 0;
-	unload(loaded);
-	return sy_fail(err, "the kernel does not take the program that counts: %s: %s",
-		       strerror(-result), first_message);
+		return object;
+	bpf_object__close(object);
+	(void)sy_fail(err, "the kernel does not take the program that counts: %s: %s",
+		      strerror(-result), first_message);
+	return NULL;
 }
 
 /* What ends a life before what begins one: nothing is counted of which the end is not seen. */
-static int attach(struct loaded *loaded, const char *name, struct sy_error *err)
-{
-	struct bpf_program *program = bpf_object__find_program_by_name(loaded->object, name);
-	struct bpf_link *link = bpf_program__attach(program);
-
-	if (!link)
-		return sy_fail_errno(err, errno, "cannot attach %s: %s", name, first_message);
-	loaded->link[loaded->links++] = link;
-	return 0;
-}
-
 static const char *const attached[] = {"adopt",	 "on_free",	"on_exit",   "on_exec",
 				       "on_new", "adopt_group", "on_attach", "on_handed"};
 #define ATTACHED (sizeof(attached) / sizeof(attached[0]))
 
-static int attach_all(struct loaded *loaded, struct sy_error *err)
-{
-	for (size_t i = 0; i < ATTACHED; i++)
-		if (attach(loaded, attached[i], err) < 0)
-			return -1;
-	return 0;
-}
-
 /* --- pinned --- */
 
-static int pin_maps(const struct loaded *loaded, const char *folder)
+static int pin_maps(const struct bpf_object *object, const char *folder)
 {
 	static const char *const maps[] = {"tasks",  "jobs",  "queues", "lists",  "requests",
 					   "groups", "marks", "unread", "tickers"};
-	size_t count = sizeof(maps) / sizeof(maps[0]);
 	char path[SY_BPF_PATH + 32];
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, maps[i]);
-		if (bpf_map__pin(bpf_object__find_map_by_name(loaded->object, maps[i]), path) < 0)
+		if (bpf_map__pin(bpf_object__find_map_by_name(object, maps[i]), path) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int pin_program(const struct loaded *loaded, const char *folder, const char *name)
+/* A pinned link stays attached when it is closed. */
+static int attach_and_pin(const struct bpf_object *object, const char *name, const char *path)
 {
-	char path[SY_BPF_PATH + 32];
+	struct bpf_link *link = bpf_program__attach(bpf_object__find_program_by_name(object, name));
+	int result = link ? bpf_link__pin(link, path) : -1, error = errno;
 
-	(void)snprintf(path, sizeof(path), "%s/%s", folder, name);
-	return bpf_program__pin(bpf_object__find_program_by_name(loaded->object, name), path);
+	(void)bpf_link__destroy(link);
+	errno = error;
+	return result;
 }
 
-/* As attach_all has them. */
-static int pin_links(const struct loaded *loaded, const char *folder)
+static int pin_programs(const struct bpf_object *object, const char *folder)
 {
 	char path[SY_BPF_PATH + 32];
 
-	for (int i = 0; i < loaded->links; i++) {
+	for (size_t i = 0; i < ATTACHED; i++) {
 		(void)snprintf(path, sizeof(path), "%s/%s", folder, attached[i]);
-		if (bpf_link__pin(loaded->link[i], path) < 0)
+		if (attach_and_pin(object, attached[i], path) < 0)
 			return -1;
 	}
-	return 0;
-}
-
-static int pin_programs(const struct loaded *loaded, const char *folder)
-{
-	if (pin_links(loaded, folder) < 0)
-		return -1;
-	for (size_t i = 0; i < CALLED; i++)
-		if (pin_program(loaded, folder, called[i]) < 0)
+	for (size_t i = 0; i < CALLED; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, called[i]);
+		if (bpf_program__pin(bpf_object__find_program_by_name(object, called[i]), path) < 0)
 			return -1;
+	}
 	return 0;
 }
 
 /* All of it appears at once, under its name. */
-static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
+static int pin(const struct bpf_object *object, const char *base, struct sy_error *err)
 {
 	char loading[SY_BPF_PATH], folder[SY_BPF_PATH];
 
@@ -146,8 +109,8 @@ static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
 	sy_bpf_unpin(base, SY_BPF_LOADING);
 	if (mkdir(loading, 0700) < 0)
 		return sy_fail_errno(err, errno, "cannot make %s", loading);
-	if (pin_maps(loaded, loading) == 0 && attach_all(loaded, err) == 0 &&
-	    pin_programs(loaded, loading) == 0 && rename(loading, folder) == 0)
+	if (pin_maps(object, loading) == 0 && pin_programs(object, loading) == 0 &&
+	    rename(loading, folder) == 0)
 		return 0;
 	(void)sy_fail_errno(err, errno, "cannot pin into %s: %s", loading, first_message);
 	sy_bpf_unpin(base, SY_BPF_LOADING);
@@ -156,14 +119,15 @@ static int pin(struct loaded *loaded, const char *base, struct sy_error *err)
 
 int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err)
 {
-	struct loaded loaded = {0};
+	struct bpf_object *object;
 	int result;
 
 	if (sy_bpf_count_jobs(base) >= 0)
 		return 0;
-	result = load(&loaded, limits, err);
-	if (result == 0)
-		result = pin(&loaded, base, err);
-	unload(&loaded);
+	object = load(limits, err);
+	if (!object)
+		return -1;
+	result = pin(object, base, err);
+	bpf_object__close(object);
 	return result;
 }

@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,17 +32,10 @@ static char refusal[1024];	     /* "": none */
 static char join_path[SY_PATH_SIZE]; /* cgroup.procs of the job's shaped traffic; "": none */
 static char canonical[SY_NETEM_SIZE];
 
-__attribute__((format(printf, 2, 3))) static void refuse(const char *option, const char *format,
-							 ...)
+static void refuse(const char *option, const char *sentence)
 {
-	char sentence[sizeof(((struct sy_error *)0)->text)];
-	va_list list;
-
 	if (refusal[0])
 		return;
-	va_start(list, format);
-	(void)vsnprintf(sentence, sizeof(sentence), format, list);
-	va_end(list);
 	(void)snprintf(refusal, sizeof(refusal), "%s%s%s", option, *option ? ": " : "", sentence);
 	for (char *c = refusal; *c; c++) {
 		if ((unsigned char)*c < ' ')
@@ -57,7 +49,7 @@ static void refuse_netem(const char *sentence)
 	char option[SY_NETEM_SIZE + 16];
 
 	(void)snprintf(option, sizeof(option), "--netem=%s", canonical);
-	refuse(option, "%s", sentence);
+	refuse(option, sentence);
 }
 
 static int apply(const struct sy_config *config, const struct sy_step *step,
@@ -119,14 +111,14 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 	int peers = sy_options.netem.has_sites ? SITES_PEERS : 1;
 
 	if (sy_job_facts_get(spank, step, peers, &facts, &err) < 0) {
-		refuse(shapes ? "--netem" : "--cache=cold", "%s", err.text);
+		refuse(shapes ? "--netem" : "--cache=cold", err.text);
 		return;
 	}
 	if (shapes)
 		start_netem(config, step, &facts, until_ms);
 	if (cold && !refusal[0] &&
 	    sy_cold_cache_make(config, step, &facts, until_ms, queue, &err) < 0)
-		refuse("--cache=cold", "%s", err.text);
+		refuse("--cache=cold", err.text);
 }
 
 void sy_conditions_start(spank_t spank, const struct sy_config *config, const struct sy_step *step,
@@ -135,7 +127,7 @@ void sy_conditions_start(spank_t spank, const struct sy_config *config, const st
 	if (sy_options.has_netem)
 		(void)sy_netem_format(&sy_options.netem, canonical);
 	if (sy_options.fault[0])
-		refuse("", "%s", sy_options.fault);
+		refuse("", sy_options.fault);
 	else if (canonical[0] && sy_options.netem.none)
 		start_none(config, step, queue);
 	sy_report_unmet_conditions(&sy_options, "asked for, not in place yet", NULL, queue);
@@ -147,13 +139,11 @@ void sy_conditions_start(spank_t spank, const struct sy_config *config, const st
 
 void sy_conditions_join(void)
 {
-	cleanup_close int fd = -1;
+	const pid_t task = getpid();
+	struct sy_error err;
 
-	if (refusal[0] || !join_path[0])
-		return;
-	fd = open(join_path, O_WRONLY | O_CLOEXEC);
-	if (fd < 0 || write(fd, "0", 1) != 1) /* 0: the writer itself */
-		refuse("--netem", "a task cannot be put into %s: %s", join_path, strerror(errno));
+	if (!refusal[0] && join_path[0] && sy_join_cgroup(&task, 1, join_path, &err) < 0)
+		refuse("--netem", err.text);
 }
 
 void sy_conditions_enforce(spank_t spank)

@@ -1,24 +1,6 @@
 #include "config.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-typedef void complain_f(const char *sentence);
-
-__attribute__((format(printf, 2, 3))) static void report_fault(complain_f *complain,
-							       const char *format, ...)
-{
-	char text[1024];
-	va_list list;
-
-	if (!complain)
-		return;
-	va_start(list, format);
-	(void)vsnprintf(text, sizeof(text), format, list);
-	va_end(list);
-	complain(text);
-}
 
 /* NAME=VALUE: what of the configuration it sets, and whether it could. */
 static int set_one(struct sy_config *config, const char *name, const char *value,
@@ -29,33 +11,37 @@ static int set_one(struct sy_config *config, const char *name, const char *value
 	return sy_job_config_set(&config->node, name, value, err);
 }
 
-static void take(struct sy_config *config, const char *argument, complain_f *complain)
+/* One argument: 0, or -1 with why it is ignored. */
+static int take(struct sy_config *config, const char *argument, struct sy_error *err)
 {
 	static const char *const names[] = {"record_dir",   "run_dir",	    "node_program",
 					    "netem_policy", "rate",	    "max_rate",
 					    "bpf",	    "admin_comment"};
 	size_t length = strcspn(argument, "=");
-	struct sy_error err;
+	struct sy_error reason;
 
 	for (size_t i = 0; argument[length] && i < sizeof(names) / sizeof(names[0]); i++) {
 		if (strlen(names[i]) != length || strncmp(argument, names[i], length) != 0)
 			continue;
-		if (set_one(config, names[i], argument + length + 1, &err) < 0)
-			report_fault(complain, "plugstack.conf: %s ignored: %s", argument,
-				     err.text);
-		return;
+		if (set_one(config, names[i], argument + length + 1, &reason) == 0)
+			return 0;
+		return sy_fail(err, "plugstack.conf: %.200s ignored: %s", argument, reason.text);
 	}
-	report_fault(complain,
-		     "plugstack.conf: unknown argument '%s' ignored; known: record_dir, run_dir, "
-		     "node_program, netem_policy, rate, max_rate, bpf, admin_comment",
-		     argument);
+	return sy_fail(err,
+		       "plugstack.conf: unknown argument '%.200s' ignored; known: record_dir, "
+		       "run_dir, node_program, netem_policy, rate, max_rate, bpf, admin_comment",
+		       argument);
 }
 
-void sy_config_parse(struct sy_config *config, int ac, char *const *av, complain_f *complain)
+void sy_config_parse(struct sy_config *config, int ac, char *const *av,
+		     void (*complain)(const char *sentence))
 {
+	struct sy_error err;
+
 	*config = (struct sy_config){.admin_comment = true};
 	sy_job_config_init(&config->node);
 	(void)strcpy(config->node.node_program, "/usr/local/libexec/steelyard/steelyard-node");
 	for (int i = 0; i < ac; i++)
-		take(config, av[i], complain);
+		if (take(config, av[i], &err) < 0 && complain)
+			complain(err.text);
 }

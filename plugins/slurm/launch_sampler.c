@@ -49,16 +49,6 @@ struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
 	return job;
 }
 
-/* What slurmd gives every task of the job on this node, and nobody else. */
-static void fill_marks(struct sy_launch *launch, const struct sy_step *step, char (*text)[320])
-{
-	(void)snprintf(text[0], sizeof(text[0]), "SLURM_JOB_ID=%u", step->job_id);
-	(void)snprintf(text[1], sizeof(text[1]), "SLURMD_NODENAME=%s", step->node);
-	launch->mark[0] = text[0];
-	launch->mark[1] = text[1];
-	launch->marks = 2;
-}
-
 int sy_slurm_launch(const struct sy_config *config, const struct sy_step *step,
 		    const struct sockaddr_un *control, char *const *fields, struct sy_error *err)
 {
@@ -73,8 +63,12 @@ int sy_slurm_launch(const struct sy_config *config, const struct sy_step *step,
 				   .uid = step->uid,
 				   .gid = step->gid,
 				   .control = control,
+				   .mark = {marks[0], marks[1]},
+				   .marks = 2,
 				   .job_fields = fields};
 
-	fill_marks(&launch, step, marks);
+	/* What slurmd gives every task of the job on this node, and nobody else. */
+	(void)snprintf(marks[0], sizeof(marks[0]), "SLURM_JOB_ID=%u", step->job_id);
+	(void)snprintf(marks[1], sizeof(marks[1]), "SLURMD_NODENAME=%s", step->node);
 	return sy_launch_sampler(&launch, NULL, err);
 }

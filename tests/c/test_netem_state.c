@@ -189,12 +189,12 @@ static void test_reaped(void)
 static void test_stale_files(void)
 {
 	write_file("netem/n.1.done.json", "{}", DAY_S - 60);
-	ok(!sy_stale_files_exist(run_dir) || sy_stale_files_remove(run_dir) == 1,
+	ok(!sy_stale_files(run_dir, false) || sy_stale_files(run_dir, true) == 1,
 	   "what is young stays, but for what is older than the boot");
 	write_file("netem/n.1.done.json", "{}", DAY_S + 60);
 	write_file("netem/n.2.done.json", "{}", 0);
-	ok(sy_stale_files_exist(run_dir), "there is something to remove");
-	is_int(sy_stale_files_remove(run_dir), 1, "what is old goes");
+	ok(sy_stale_files(run_dir, false), "there is something to remove");
+	is_int(sy_stale_files(run_dir, true), 1, "what is old goes");
 	ok(!exists("netem/n.1.done.json"), "a finished one of yesterday goes");
 	ok(exists("netem/n.2.done.json"), "that of today stays");
 }
@@ -213,11 +213,11 @@ static void test_stale_files_of_a_job(void)
 	write_file("netem/n.b.7.srv.done.json", "{}", 2 * DAY_S);
 	write_file("netem/n.7.srv.done.json", "{}", 2 * DAY_S);
 	write_file("netem/n.b.7.done.json", "{}", 2 * DAY_S);
-	is_int(sy_stale_files_remove(run_dir), 2, "those of other jobs and nodes go");
+	is_int(sy_stale_files(run_dir, true), 2, "those of other jobs and nodes go");
 	ok(exists("netem/n.b.7.srv.done.json"), "what it has still to take stays");
 	sy_unfinished_end(run_dir, mark);
 	(void)close(fd);
-	is_int(sy_stale_files_remove(run_dir), 1, "until it is finished");
+	is_int(sy_stale_files(run_dir, true), 1, "until it is finished");
 }
 
 int main(void)

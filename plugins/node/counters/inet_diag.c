@@ -182,13 +182,6 @@ int sy_diag_list(int fd, sy_diag_visit *visit, void *context)
 	return result;
 }
 
-static int send_requests(int fd, struct request *requests, int count)
-{
-	size_t size = sizeof(*requests) * (size_t)count;
-
-	return send(fd, requests, size, 0) < 0 ? -errno : 0;
-}
-
 int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count,
 		  sy_diag_visit *visit, void *context)
 {
@@ -196,7 +189,7 @@ int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count,
 	struct iovec slots[SY_DIAG_QUERY_MAX];
 	struct mmsghdr answers[SY_DIAG_QUERY_MAX];
 	struct sight sight = {visit, context};
-	int result, got;
+	int got;
 
 	memset(answers, 0, sizeof(answers));
 	for (int i = 0; i < count; i++) {
@@ -208,9 +201,8 @@ int sy_diag_query(int fd, const struct sy_tcp_socket *const known[], int count,
 		answers[i].msg_hdr.msg_iov = &slots[i];
 		answers[i].msg_hdr.msg_iovlen = 1;
 	}
-	result = send_requests(fd, requests, count);
-	if (result < 0)
-		return result;
+	if (send(fd, requests, sizeof(requests[0]) * (size_t)count, 0) < 0)
+		return -errno;
 	/* The kernel has answered when send() returns; one that is gone is answered by an error. */
 	got = recvmmsg(fd, answers, (unsigned)count, MSG_DONTWAIT, NULL);
 	for (int i = 0; i < got; i++)

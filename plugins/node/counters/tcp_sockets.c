@@ -389,15 +389,11 @@ static int query_batch(struct sy_tcp *tcp, struct query *query)
 	return result;
 }
 
-static int64_t excess_wait_us(int64_t wait_us)
-{
-	return wait_us > READ_US ? wait_us - READ_US : 0;
-}
-
 static int query_known(struct sy_tcp *tcp)
 {
 	struct query query = {.count = 0};
 	int64_t before = tcp->ours > SY_DIAG_QUERY_MAX ? sy_now_us(CLOCK_THREAD_CPUTIME_ID) : 0;
+	int64_t wait_us;
 	int result = 0;
 
 	for (int i = 0; i < tcp->count && result == 0; i++) {
@@ -408,9 +404,9 @@ static int query_known(struct sy_tcp *tcp)
 	}
 	if (query.count && result == 0)
 		result = query_batch(tcp, &query);
-	if (tcp->ours > SY_DIAG_QUERY_MAX)
-		tcp->next_us +=
-		    excess_wait_us((sy_now_us(CLOCK_THREAD_CPUTIME_ID) - before) * SHARE);
+	wait_us = before ? (sy_now_us(CLOCK_THREAD_CPUTIME_ID) - before) * SHARE : 0;
+	if (wait_us > READ_US)
+		tcp->next_us += wait_us - READ_US;
 	return result;
 }
 

@@ -169,7 +169,7 @@ int sy_conditions_undo_stale(const struct sy_command_job *job, const char *by, s
 	static struct sy_command command;
 
 	if (!sy_netem_has_states(job->program.run_dir) &&
-	    !sy_stale_files_exist(job->program.run_dir))
+	    !sy_stale_files(job->program.run_dir, false))
 		return 0;
 	sy_command_begin(&command, job, "netem", "reap");
 	sy_command_add_run_dir(&command, job);

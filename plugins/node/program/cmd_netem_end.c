@@ -118,7 +118,7 @@ int sy_netem_reap_command(int argc, char **argv)
 		return code;
 	if (arguments.node || arguments.job_id || arguments.all || !is_known_actor(arguments.by))
 		return print_usage(reap_help);
-	(void)sy_stale_files_remove(arguments.run_dir);
+	(void)sy_stale_files(arguments.run_dir, true);
 	return report_result(argv[0], sy_netem_undo_stale(arguments.run_dir, arguments.by, &err),
 			     &err);
 }

@@ -209,25 +209,6 @@ static void decide_ownership(struct gpus *gpus, const json_t *job)
 	}
 }
 
-static void put_gpus(json_t *record, const struct gpus *gpus)
-{
-	int own = 0;
-	char path[64];
-
-	for (int i = 0; i < gpus->count; i++) {
-		(void)snprintf(path, sizeof(path), "energy.zones.%d.of_job", gpus->zone[i]);
-		sy_json_put(record, path, gpus->known ? json_boolean(gpus->own[i]) : json_null(),
-			    gpus->reason);
-		own += gpus->own[i];
-	}
-	sy_json_put(record, "energy.gpus.of_node",
-		    gpus->lacking ? json_null() : json_integer(gpus->count), LACKING);
-	sy_json_put(record, "energy.gpus.of_job", gpus->known ? json_integer(own) : json_null(),
-		    gpus->reason);
-	sy_json_put(record, "energy.gpus.source",
-		    gpus->known ? json_string(gpus->basis) : json_null(), gpus->reason);
-}
-
 static struct gpus find_own_gpus(const struct sy_meters *meters, const struct sy_job_notes *notes)
 {
 	struct gpus gpus = {.lacking = meters->lacking};
@@ -248,8 +229,21 @@ void sy_record_gpus(json_t *record, const struct sy_meters *meters,
 		    const struct sy_job_notes *notes)
 {
 	struct gpus gpus = find_own_gpus(meters, notes);
+	int own = 0;
+	char path[64];
 
-	put_gpus(record, &gpus);
+	for (int i = 0; i < gpus.count; i++) {
+		(void)snprintf(path, sizeof(path), "energy.zones.%d.of_job", gpus.zone[i]);
+		sy_json_put(record, path, gpus.known ? json_boolean(gpus.own[i]) : json_null(),
+			    gpus.reason);
+		own += gpus.own[i];
+	}
+	sy_json_put(record, "energy.gpus.of_node",
+		    gpus.lacking ? json_null() : json_integer(gpus.count), LACKING);
+	sy_json_put(record, "energy.gpus.of_job", gpus.known ? json_integer(own) : json_null(),
+		    gpus.reason);
+	sy_json_put(record, "energy.gpus.source",
+		    gpus.known ? json_string(gpus.basis) : json_null(), gpus.reason);
 }
 
 bool sy_has_gpus(const struct sy_meters *meters)

@@ -282,27 +282,25 @@ void sy_record_complete(json_t *record, const char *reason)
 	(void)json_object_set_new(record, "incomplete_of", text_or_null(reason ? "job" : NULL));
 }
 
+/* How many a list of zones or devices has, and their names. */
+static int read_labels(const json_t *list, struct sy_label *labels, int most)
+{
+	int count = (int)json_array_size(list);
+
+	for (int i = 0; i < count && i < most; i++) {
+		const json_t *name = json_object_get(json_array_get(list, (size_t)i), "name");
+
+		sy_label_set(labels, i, json_is_string(name) ? json_string_value(name) : "");
+	}
+	return count < most ? count : most;
+}
+
 void sy_record_labels(const json_t *record, struct sy_labels *labels)
 {
-	const json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
-	const json_t *devices = json_object_get(json_object_get(record, "network"), "devices");
+	const json_t *energy = json_object_get(record, "energy");
+	const json_t *network = json_object_get(record, "network");
 
-	*labels = (struct sy_labels){.zones = (int)json_array_size(zones),
-				     .devices = (int)json_array_size(devices)};
-	if (labels->zones > SY_MAX_ZONES)
-		labels->zones = SY_MAX_ZONES;
-	if (labels->devices > SY_MAX_DEVICES)
-		labels->devices = SY_MAX_DEVICES;
-	for (int i = 0; i < labels->zones; i++) {
-		const json_t *zone = json_array_get(zones, (size_t)i);
-		const char *name = json_string_value(json_object_get(zone, "name"));
-
-		sy_label_set(labels->zone, i, name ? name : "");
-	}
-	for (int i = 0; i < labels->devices; i++) {
-		const json_t *device = json_array_get(devices, (size_t)i);
-		const char *name = json_string_value(json_object_get(device, "name"));
-
-		sy_label_set(labels->device, i, name ? name : "");
-	}
+	labels->zones = read_labels(json_object_get(energy, "zones"), labels->zone, SY_MAX_ZONES);
+	labels->devices =
+	    read_labels(json_object_get(network, "devices"), labels->device, SY_MAX_DEVICES);
 }

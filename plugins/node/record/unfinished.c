@@ -133,7 +133,7 @@ static void format_own_name(char name[64])
 
 int sy_opening_begin(const char *run_dir)
 {
-	cleanup_close int folder = sy_folder_below(run_dir, "sample", true, NULL);
+	cleanup_close int folder = open_folder(run_dir, true, NULL);
 	char name[64];
 	int fd;
 
@@ -148,7 +148,7 @@ int sy_opening_begin(const char *run_dir)
 
 void sy_opening_end(const char *run_dir, int fd)
 {
-	cleanup_close int folder = fd < 0 ? -1 : sy_folder_below(run_dir, "sample", false, NULL);
+	cleanup_close int folder = fd < 0 ? -1 : open_folder(run_dir, false, NULL);
 	char name[64];
 
 	format_own_name(name);
@@ -173,7 +173,7 @@ static bool is_waiting(int folder, const char *name, time_t now)
 
 int sy_opening_count(const char *run_dir)
 {
-	int folder = sy_folder_below(run_dir, "sample", false, NULL), count = 0;
+	int folder = open_folder(run_dir, false, NULL), count = 0;
 	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 	const struct dirent *entry;
 	time_t now = time(NULL);
@@ -215,7 +215,7 @@ static bool is_stale(const char *run_dir, int folder, const char *name)
 	       is_old(&info) && !has_unfinished_record(run_dir, name);
 }
 
-static int visit_stale_files(const char *run_dir, bool removes)
+int sy_stale_files(const char *run_dir, bool removes)
 {
 	struct dirent *entry;
 	char path[512];
@@ -229,14 +229,4 @@ static int visit_stale_files(const char *run_dir, bool removes)
 		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
 			count++;
 	return count;
-}
-
-bool sy_stale_files_exist(const char *run_dir)
-{
-	return visit_stale_files(run_dir, false);
-}
-
-int sy_stale_files_remove(const char *run_dir)
-{
-	return visit_stale_files(run_dir, true);
 }

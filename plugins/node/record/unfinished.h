@@ -52,10 +52,7 @@ int sy_opening_count(const char *run_dir);
 /* Finished documents of network conditions in the run folder whose job's record was never written.
  * They are removed when they are older than a day or than the last boot. */
 
-/* Whether there is anything to remove: one readdir. */
-bool sy_stale_files_exist(const char *run_dir);
-
-/* Remove it: how many files. */
-int sy_stale_files_remove(const char *run_dir);
+/* How many there are: one readdir; or, if `removes`, how many have been removed. */
+int sy_stale_files(const char *run_dir, bool removes);
 
 #endif
