@@ -1,9 +1,7 @@
 #include "job_cgroup.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 

@@ -1,7 +1,6 @@
 #include "launch_sampler.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/exec.h"

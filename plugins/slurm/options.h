@@ -2,10 +2,6 @@
 #ifndef STEELYARD_SLURM_OPTIONS_H
 #define STEELYARD_SLURM_OPTIONS_H
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <sys/types.h>
-
 #include <slurm/spank.h>
 
 #include "config.h"

@@ -24,9 +24,6 @@
 #ifndef STEELYARD_SLURM_SPANK_STEELYARD_H
 #define STEELYARD_SLURM_SPANK_STEELYARD_H
 
-#include <stdint.h>
-#include <sys/types.h>
-
 #include <slurm/spank.h>
 
 void sy_slurmd_begin(int ac, char **av);

@@ -3,7 +3,6 @@
 #include "slurmdb.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>

@@ -42,10 +42,11 @@ static void read_plugstack(char *text)
 	for (char *word; count < 16 && (word = strsep(&text, " \n"));)
 		words[count++] = word;
 	sy_config_parse(&config, count, words, complain);
-	must_be_path(config.record_dir);
-	must_be_path(config.run_dir);
-	must(config.rate_hz >= 0 && config.rate_hz <= 1000 && config.max_rate_hz <= 1000);
-	must(strnlen(config.netem_policy, SY_PATH_SIZE) < SY_PATH_SIZE);
+	must_be_path(config.node.record_dir);
+	must_be_path(config.node.run_dir);
+	must(config.node.rate_hz >= 0 && config.node.rate_hz <= 1000 &&
+	     config.node.max_rate_hz <= 1000);
+	must(strnlen(config.node.netem_policy, SY_PATH_SIZE) < SY_PATH_SIZE);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

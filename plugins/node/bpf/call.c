@@ -1,7 +1,6 @@
 #include "bpf/call.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>

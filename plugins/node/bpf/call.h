@@ -3,7 +3,6 @@
 #ifndef STEELYARD_BPF_CALL_H
 #define STEELYARD_BPF_CALL_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 enum sy_bpf_map_type { SY_BPF_MAP_ARRAY = 2, SY_BPF_MAP_QUEUE = 22 };

@@ -4,8 +4,6 @@
 #include "bpf/call.h"
 #include "bpf/pins.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include "bpf/pins.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>

@@ -10,14 +10,11 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef BPF_FS_MAGIC

@@ -2,7 +2,6 @@
 #ifndef STEELYARD_COUNTERS_AGREEMENT_H
 #define STEELYARD_COUNTERS_AGREEMENT_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /* The two are read one after the other, some ms apart, on a busy node some ten, while the job's

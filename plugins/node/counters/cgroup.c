@@ -4,7 +4,6 @@
 #include "counters/parse.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* Where the hierarchies are mounted: systemd's places, and those of hosts without it. */
 static const char *const cpu_mounts[] = {"/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"};

@@ -2,7 +2,6 @@
 #ifndef STEELYARD_COUNTERS_CGROUP_H
 #define STEELYARD_COUNTERS_CGROUP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/line.h"

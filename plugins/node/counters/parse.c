@@ -3,7 +3,6 @@
 #include "base/number.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 static const char *skip_blanks(const char *text)

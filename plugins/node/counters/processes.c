@@ -2,7 +2,6 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "counters/parse.h"
 #include "counters/process_alive.h"
 #include "counters/process_members.h"
 #include "counters/process_list.h"
@@ -10,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <time.h>

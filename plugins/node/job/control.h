@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <sys/un.h>
 
-#include "base/error.h"
-
 /* Its address; names that are too long for one stand there as a number made of them. False when
  * RUN_DIR alone is too long for a Unix socket. */
 bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,

@@ -5,7 +5,6 @@
 #include "record/record.h"
 
 #include "base/json_document.h"
-#include "base/number.h"
 #include "meters/readers.h"
 
 #include <stdio.h>

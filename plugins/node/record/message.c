@@ -5,7 +5,6 @@
 #include "counters/parse.h"
 
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Fields of `job` that may be set; "exclusive" has a word of its own. */

@@ -4,7 +4,6 @@
 #include "meters/idle_power.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NOT_TOLD "not reported to the sampler"

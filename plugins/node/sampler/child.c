@@ -9,7 +9,6 @@
 #include "sampler/samples.h"
 
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>

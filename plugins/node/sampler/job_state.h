@@ -2,7 +2,6 @@
 #ifndef STEELYARD_SAMPLER_JOB_STATE_H
 #define STEELYARD_SAMPLER_JOB_STATE_H
 
-#include "base/line.h"
 #include "counters/cgroup.h"
 #include "counters/processes.h"
 #include "counters/step_groups.h"

@@ -5,9 +5,7 @@
 #include "base/file.h"
 #include "bpf/pins.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

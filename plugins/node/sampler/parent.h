@@ -4,7 +4,6 @@
 #ifndef STEELYARD_SAMPLER_PARENT_H
 #define STEELYARD_SAMPLER_PARENT_H
 
-#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/signalfd.h>
