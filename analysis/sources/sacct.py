@@ -91,6 +91,11 @@ SERIOUS = (
 HOPELESS = ("accounting storage is disabled", "Invalid field requested", "configuration source")
 
 
+def format_utc(unix_s: float) -> str:
+    """Format a time for sacct, whose zone `slurm_environment` sets to UTC."""
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
 def parse_unix_s(text: str) -> float | None:
     """Convert a time of sacct to seconds since 1970 UTC; None for Unknown, None and ""."""
     if text.isascii() and text.isdigit():
@@ -376,8 +381,8 @@ class Sacct:
 
     def list_recent_jobs(self, user: str, since_unix_s: float) -> list[str]:
         """See Accounting.list_recent_jobs."""
-        since = datetime.fromtimestamp(since_unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-        rows = self.read_starts(("Submit",), f"--user={user}", f"--starttime={since}")
+        since = f"--starttime={format_utc(since_unix_s)}"
+        rows = self.read_starts(("Submit",), f"--user={user}", since)
         return list(dict.fromkeys(row.array_job_id or row.job_id for row in rows))
 
     def read_allocation(

@@ -9,11 +9,17 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Allocation, StepRow
-from steelyard.analysis.sources.sacct import FIELDS, OPTIONAL, Sacct, open_answer_file, parse_row
+from steelyard.analysis.sources.sacct import (
+    FIELDS,
+    OPTIONAL,
+    Sacct,
+    format_utc,
+    open_answer_file,
+    parse_row,
+)
 
 # Fields that a cluster's database stores; root writes AdminComment.
 WANTED = (
@@ -95,11 +101,6 @@ class ClusterSacct(Sacct):
     def build_job_start(self, row: AccountingRow, steps: Sequence[StepRow]) -> JobStart:
         """Return the start without its text: a day's jobs must fit into memory."""
         return JobStart(replace(row, fields=()), self.read_allocation(row, steps))
-
-
-def format_utc(unix_s: float) -> str:
-    """Format a time for sacct, whose zone `slurm_environment` sets to UTC."""
-    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def parse_lines(

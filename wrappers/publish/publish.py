@@ -16,8 +16,8 @@ from steelyard.analysis.collect.job_index import age_sort_key
 from steelyard.analysis.collect.job_view import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
-from steelyard.analysis.sources.sacct import INDEX, Sacct, shorten_message
-from steelyard.analysis.sources.sacct_window import STATES, format_utc
+from steelyard.analysis.sources.sacct import INDEX, Sacct, format_utc, shorten_message
+from steelyard.analysis.sources.sacct_window import STATES
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.base.programs import find_program
 
@@ -142,7 +142,7 @@ def make_comment(found: PublishResult, view: JobView, own: dict[str, Any] | None
             return {}
         if not other:
             return {}
-    return {"own": job_comment.format_json(document)}
+    return {"own": json.dumps(document, separators=(",", ":"), ensure_ascii=False)}
 
 
 def total_joules(view: JobView) -> int | None:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
@@ -16,6 +16,8 @@ from steelyard.wrappers.netem.program import Conditions, make_conditions
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.study_table import Table
+
+T = TypeVar("T")
 
 # A job gets only these variables of the submitting shell: a run must not depend on any others.
 # [job] export adds to them.
@@ -171,6 +173,12 @@ class Scheduler(ABC):
     def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the waiting and running runs, by run id."""
 
+    def active_jobs(self, submissions: Sequence[Submission]) -> list[str]:
+        """Return the jobs with a waiting or running run."""
+        active = self.active_runs(submissions).keys()
+        jobs = index_by_job(submissions)
+        return [job for job, entry in jobs.items() if not active.isdisjoint(entry.run_ids)]
+
     @abstractmethod
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return how inactive runs ended, as far as the scheduler knows, by run id."""
@@ -178,3 +186,13 @@ class Scheduler(ABC):
     @abstractmethod
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Stop every waiting and running run."""
+
+
+def index_by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
+    """Index submissions by job id, as the submission printed it."""
+    return {entry.job_id: entry for entry in submissions if entry.job_id is not None}
+
+
+def split_chunks(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    """Split items into groups that fit a command line."""
+    return [items[start : start + size] for start in range(0, len(items), size)]

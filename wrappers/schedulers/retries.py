@@ -27,6 +27,20 @@ class CommandError(MissingError):
         self.message = message
 
 
+def submit_once(submit: Callable[[], str], find: Callable[[], str | None]) -> str:
+    """Retry a submission and return the job id. After a lost answer `find` looks for the job first,
+    so that it is never submitted twice."""
+    is_first = True
+
+    def attempt() -> str:
+        nonlocal is_first
+        found = None if is_first else find()
+        is_first = False
+        return found or submit()
+
+    return retry(attempt)
+
+
 def retry(action: Callable[[], Answer], limit_s: float | None = None) -> Answer:
     """Repeat `action()` until it is answered, for at most `limit_s`; each retry is reported on
     stderr."""

@@ -242,7 +242,7 @@ def test_times_are_asked_for_in_the_zone_that_slurm_answers_in(monkeypatch: Patc
     """In local time two moments of an autumn night have one name."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
-    assert slurm_tasks.format_time(1_792_893_900) == "2026-10-25T02:00:00"
+    assert slurm_tasks.start_option(1_792_893_900) == "--starttime=2026-10-25T02:00:00"
     monkeypatch.undo()
     time.tzset()
 

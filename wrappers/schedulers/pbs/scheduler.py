@@ -16,7 +16,13 @@ from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node, select_nodes
-from steelyard.wrappers.schedulers.base import Batch, Scheduler, Task
+from steelyard.wrappers.schedulers.base import (
+    Batch,
+    Scheduler,
+    Task,
+    index_by_job,
+    split_chunks,
+)
 from steelyard.wrappers.schedulers.pbs import checks as pbs_checks
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
@@ -26,7 +32,7 @@ from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
 from steelyard.wrappers.schedulers.pbs.node_request import parse_properties
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
-from steelyard.wrappers.schedulers.retries import CommandError, retry
+from steelyard.wrappers.schedulers.retries import CommandError, retry, submit_once
 from steelyard.wrappers.study.study_table import Table
 
 DIALECTS: Mapping[str, type[Dialect]] = {"torque": Torque, "openpbs": OpenPbs}
@@ -153,19 +159,14 @@ class Pbs(Scheduler):
         return None
 
     def submit(self, batch: Batch, script: Path) -> str:
-        """Submit with qsub. After a lost answer the job is looked up first, so that it is never
-        submitted twice."""
-        write_private(script.with_suffix(".env"), pbs_script.render_environment(batch))
-        tried = False
+        """Submit with qsub."""
+        environment = pbs_script.render_environment(batch)  # [job] export may name secrets
+        path = script.with_suffix(".env")
+        ledger.write_whole(path, environment, durable=False, mode=0o600)
         since = script.stat().st_mtime
-
-        def attempt() -> str:
-            nonlocal tried
-            found = self.find_submission(batch, since) if tried else None
-            tried = True
-            return found or self.qsub(batch, script)
-
-        return retry(attempt)
+        return submit_once(
+            lambda: self.qsub(batch, script), lambda: self.find_submission(batch, since)
+        )
 
     def qsub(self, batch: Batch, script: Path) -> str:
         """Call qsub once and return the job id."""
@@ -191,11 +192,11 @@ class Pbs(Scheduler):
 
     def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the active runs that qstat reports."""
-        jobs = pbs_tasks.index_by_job(submissions)
+        jobs = index_by_job(submissions)
         if jobs:
             self.check_server(submissions)
         tasks: dict[str, Task] = {}
-        for part in split_job_ids(list(jobs)):
+        for part in split_chunks(list(jobs), CHUNK):
             tasks |= pbs_tasks.parse_active(self.query_jobs(part), jobs)
         return tasks
 
@@ -226,17 +227,13 @@ class Pbs(Scheduler):
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the ended runs of the accounting, or of qstat where the accounting cannot be
         read."""
-        jobs = pbs_tasks.index_by_job(submissions)
+        jobs = index_by_job(submissions)
         return pbs_tasks.query_ended(READERS[self.name]().rows, jobs) if jobs else {}
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Run qdel for every job with an active run."""
-        active = self.active_runs(submissions)
-        jobs = [
-            e.job_id for e in submissions if e.job_id and not active.keys().isdisjoint(e.run_ids)
-        ]
-        for part in split_job_ids(jobs):
-            retry(functools.partial(command.run_for_jobs, ["qdel", *part]))
+        for jobs in split_chunks(self.active_jobs(submissions), CHUNK):
+            retry(functools.partial(command.run_for_jobs, ["qdel", *jobs]))
 
 
 class AbsentPbs(Pbs):
@@ -265,18 +262,8 @@ class AbsentPbs(Pbs):
         return True
 
 
-def split_job_ids(job_ids: Sequence[str]) -> list[Sequence[str]]:
-    """Split job ids into groups that fit a command line."""
-    return [job_ids[start : start + CHUNK] for start in range(0, len(job_ids), CHUNK)]
-
-
 def make_environment() -> dict[str, str]:
     """Return the variables that qsub needs to find the server or writes into the job, and no
     others."""
     names = (*pbs_script.EXPORTED, *pbs_commands.WAY)
     return {name: os.environ[name] for name in names if name in os.environ} | {"LC_ALL": "C.UTF-8"}
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read: [job] export may name secrets."""
-    ledger.write_whole(path, text, durable=False, mode=0o600)

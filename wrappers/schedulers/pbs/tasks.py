@@ -14,11 +14,6 @@ from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
 Attributes = Mapping[str, str]
 
 
-def index_by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
-    """Index submissions by job id, as qsub printed it."""
-    return {entry.job_id: entry for entry in submissions if entry.job_id is not None}
-
-
 def find_run(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
     """Return the run that a job or an array task executes; None for a whole array or a foreign
     job."""

@@ -15,11 +15,11 @@ from steelyard.wrappers.schedulers.available_nodes import (
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import command
 from steelyard.wrappers.schedulers.slurm.script import PLAIN_CONSTRAINT, condition_options
+from steelyard.wrappers.study.job import time_limit_s
 
 # Slurm starts a node for a job if power saving has switched it off or will (POWERED_DOWN,
 # POWER_DOWN).
 DOWN = re.compile(r"\bDOWN|DRAIN|FAIL|MAINT|NOT_RESPONDING|\*|POWERING_DOWN|UNKNOWN", re.IGNORECASE)
-TIME = re.compile(r"(?:(\d+)-)?(\d+):(\d+):(\d+)")
 WORD = re.compile(r"(\S+?)=(Linux \S+|\S*)")  # OS=Linux 6.1.0-18-amd64 #1 SMP …
 
 Row = Mapping[str, str]
@@ -65,7 +65,7 @@ def find_available_nodes(
         known_features=frozenset(one for node in there for one in node.features),
         missing_feature=lacking,
         max_nodes=max_limit(parse_number(row.get("MaxNodes")) for row in own),
-        max_time_s=max_limit(parse_seconds(row.get("MaxTime", "")) for row in own),
+        max_time_s=max_limit(time_limit_s(row.get("MaxTime", "")) for row in own),
         any_cores=max_known(node.cores for node in there),
         up=not own or any(row.get("State") == "UP" for row in own),
     )
@@ -102,12 +102,3 @@ def split_list(text: str | None) -> frozenset[str]:
 def parse_number(text: str | None) -> int | None:
     """Return an integer; None for `UNLIMITED`, `n/s`, `n/a`."""
     return int(text) if text is not None and text.isdigit() else None
-
-
-def parse_seconds(text: str) -> int | None:
-    """Return the seconds of `D-HH:MM:SS`; None for `UNLIMITED`."""
-    match = TIME.fullmatch(text)
-    if match is None:
-        return None
-    days, hours, minutes, rest = (int(part or 0) for part in match.groups())
-    return ((days * 24 + hours) * 60 + minutes) * 60 + rest

@@ -19,8 +19,8 @@ from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
-from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
-from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
+from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task, split_chunks
+from steelyard.wrappers.schedulers.retries import CommandError, LostError, submit_once
 from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm import partitions as slurm_places
@@ -177,18 +177,11 @@ class Slurm(Scheduler):
         return replace(batch, options=tuple(options))
 
     def submit(self, batch: Batch, script: Path) -> str:
-        """Submit with sbatch. After a lost answer the job is looked up first, so that it is never
-        submitted twice."""
-        tried = False
+        """Submit with sbatch."""
         since = script.stat().st_mtime
-
-        def attempt() -> str:
-            nonlocal tried
-            found = self.find_submission(batch, since) if tried else None
-            tried = True
-            return found or self.sbatch(batch, script)
-
-        return retry(attempt)
+        return submit_once(
+            lambda: self.sbatch(batch, script), lambda: self.find_submission(batch, since)
+        )
 
     def sbatch(self, batch: Batch, script: Path) -> str:
         """Call sbatch once and return the job id."""
@@ -212,7 +205,7 @@ class Slurm(Scheduler):
         found = slurm_command.run_once(["squeue", "--noheader", "--format=%F", *mine]).split()
         if found:
             return found[0]
-        since = f"--starttime={slurm_tasks.format_time(since_unix_s)}"
+        since = slurm_tasks.start_option(since_unix_s)
         try:
             rows = Sacct(tries=1).read_starts((), since, *mine)
         except NoAccountingError:  # without accounting the queue is the only source
@@ -224,25 +217,21 @@ class Slurm(Scheduler):
     def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the active runs that squeue reports."""
         tasks: dict[str, Task] = {}
-        for part in split_submissions(submissions):
+        for part in split_chunks(submissions, CHUNK):
             tasks |= slurm_tasks.query_squeue(part, self.patient)
         return tasks
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the ended runs that sacct reports."""
         tasks: dict[str, Task] = {}
-        for part in split_submissions(submissions):
+        for part in split_chunks(submissions, CHUNK):
             tasks |= slurm_tasks.query_sacct(part)
         return tasks
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Run scancel for every array with an active task."""
-        active = self.active_runs(submissions)
-        jobs = [
-            e.job_id for e in submissions if e.job_id and not active.keys().isdisjoint(e.run_ids)
-        ]
-        for start in range(0, len(jobs), CHUNK):
-            slurm_command.run(["scancel", *jobs[start : start + CHUNK]])
+        for jobs in split_chunks(self.active_jobs(submissions), CHUNK):
+            slurm_command.run(["scancel", *jobs])
 
 
 class AbsentSlurm(Slurm):
@@ -275,11 +264,6 @@ class AbsentSlurm(Slurm):
     def has_plugin(self) -> bool:
         """Return False: without a known plugin, its options are not used."""
         return False
-
-
-def split_submissions(submissions: Sequence[Submission]) -> list[Sequence[Submission]]:
-    """Split submissions into groups that fit a command line."""
-    return [submissions[start : start + CHUNK] for start in range(0, len(submissions), CHUNK)]
 
 
 def join_help_lines(help_text: str) -> list[str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
-from steelyard.analysis.sources.sacct import INDEX, Sacct
+from steelyard.analysis.sources.sacct import INDEX, Sacct, format_utc
 from steelyard.analysis.sources.slurm_states import STATES, parse_waiting_tasks
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
+from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task, index_by_job
 from steelyard.wrappers.schedulers.retries import CommandError
 from steelyard.wrappers.schedulers.slurm import command
 
@@ -41,11 +40,6 @@ def query_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, 
             return {}
         raise
     return parse_squeue(text, jobs)
-
-
-def index_by_job(submissions: Sequence[Submission]) -> dict[str, Submission]:
-    """Index submissions by job id."""
-    return {entry.job_id: entry for entry in submissions if entry.job_id is not None}
 
 
 def parse_squeue(text: str, jobs: Mapping[str, Submission]) -> dict[str, Task]:
@@ -89,19 +83,17 @@ def query_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
     jobs = index_by_job(submissions)
     if not jobs:
         return {}
-    since = format_time(min(entry.submitted_unix_s for entry in jobs.values()))
-    which = (f"--starttime={since}", f"--jobs={','.join(jobs)}")
+    since = start_option(min(entry.submitted_unix_s for entry in jobs.values()))
+    which = (since, f"--jobs={','.join(jobs)}")
     try:
         return parse_ended(Sacct(tries=1).read_starts(("State", "ExitCode"), *which), jobs)
     except MissingError:
         return {}
 
 
-def format_time(unix_s: float) -> str:
-    """Return a time as our sacct reads it, in UTC (slurm_environment), CLOCKS_MAY_DIFFER_S early:
-    the start time is given because job ids are used again."""
-    early = datetime.fromtimestamp(unix_s - CLOCKS_MAY_DIFFER_S, UTC)
-    return early.strftime("%Y-%m-%dT%H:%M:%S")
+def start_option(unix_s: float) -> str:
+    """Return sacct's option for jobs since then: job ids are used again."""
+    return f"--starttime={format_utc(unix_s - CLOCKS_MAY_DIFFER_S)}"
 
 
 def end_reason(state: str, exit_code: str) -> str:
