@@ -26,13 +26,9 @@ MAX_DOTS = 3000  # with more runs dots would overlap too much
 RASTER = 300  # more dots are drawn as an image, to limit the size of the file
 
 
+@drawing.use_style()
 def draw_bars(summary: Summary, rows: list[Row]) -> Drawing:
     """Draw one variant and metric; `rows` are its conditions."""
-    with drawing.use_style():
-        return plot_bars(summary, rows)
-
-
-def plot_bars(summary: Summary, rows: list[Row]) -> Drawing:
     first = rows[0]
     factor, unit = choose_prefix(
         max((r.interval.mean for r in rows if r.interval), default=None), first.metric.unit

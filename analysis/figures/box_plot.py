@@ -28,13 +28,9 @@ Y_LETTERS = 24  # that fit next to a panel
 BOX = ("whislo", "q1", "med", "q3", "whishi")
 
 
+@drawing.use_style()
 def draw_boxes(panels: list[OverFactor]) -> Drawing:
     """Draw one variant and factor, with a panel per metric."""
-    with drawing.use_style():
-        return plot_boxes(panels)
-
-
-def plot_boxes(panels: list[OverFactor]) -> Drawing:
     first = panels[0]
     legend = figures_labels.make_legend([one.others for one in select_shown(first)])
     figure = drawing.new_figure(0.7 + 2.0 * len(panels) + legend.height_in)

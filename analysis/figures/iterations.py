@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures.bar_chart import describe_direction
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Row
@@ -98,7 +99,7 @@ def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
         axes.set_xlabel("iteration")
         axes.xaxis.get_major_locator().set_params(integer=True)
     for line in grid:
-        words = f"{first.metric.name} ({unit})" + find_better(first)
+        words = f"{first.metric.name} ({unit})" + describe_direction(first)
         line[0].set_ylabel(figures_labels.wrap_label(words, Y_LETTERS))
     for axes, of_panel in zip(grid.flat, levels, strict=False):
         label_averages(axes, of_panel)
@@ -115,10 +116,6 @@ def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
         columns=COLUMNS,
         rows=[cells for row in rows for cells in data_rows(row, found)],
     )
-
-
-def find_better(row: Row) -> str:
-    return f", {row.metric.better} is better" if row.metric.better else ""
 
 
 def find_largest(found: Nodes) -> float | None:

@@ -32,13 +32,9 @@ Y_LETTERS = 16  # that fit next to a row
 RASTER = 300  # more points are drawn as an image, to limit the size of the file
 
 
+@drawing.use_style()
 def draw_series(summary: Summary, rows: list[Row]) -> Drawing:
     """Draw one variant and metric; `rows` are its conditions."""
-    with drawing.use_style():
-        return plot_series(summary, rows)
-
-
-def plot_series(summary: Summary, rows: list[Row]) -> Drawing:
     first, everything = rows[0], rows
     rows = select_rows(rows)
     factor, unit = choose_prefix(

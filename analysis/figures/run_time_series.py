@@ -108,16 +108,12 @@ def choose_runs(summary: Summary, variant: str) -> list[tuple[Group, Run]]:
         return []
     base = next((row for row in rows if row.group.label == row.group.baseline_label), rows[0])
     others = [row for row in rows if row.overhead is not None and row.overhead.value is not None]
-    farthest = max(others, key=read_overhead_size, default=None)
+    farthest = max(others, key=lambda row: row.overhead_size, default=None)
     sampled = {r.run_id for r in summary.data.records if (r.samples or 0) >= MIN_SAMPLES}
     pairs = [
         (row.group, find_middle_run(row, sampled)) for row in (base, farthest) if row is not None
     ]
     return [(group, run) for group, run in pairs if run is not None]
-
-
-def read_overhead_size(row: Row) -> float:
-    return abs(row.overhead.value) if row.overhead and row.overhead.value is not None else -1.0
 
 
 def find_middle_run(row: Row, sampled: set[str]) -> Run | None:

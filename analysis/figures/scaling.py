@@ -47,14 +47,9 @@ def list_scaling_draws(
         yield partial(draw_curves, curves, narrow)
 
 
+@drawing.use_style()
 def draw_curves(curves: Curves, narrow: bool) -> Drawing:
-    """Draw one figure."""
-    with drawing.use_style():
-        return arrange_panels(curves, narrow)
-
-
-def arrange_panels(curves: Curves, narrow: bool) -> Drawing:
-    """Arrange the panels next to each other, or below each other on a narrow page."""
+    """Draw one figure: panels next to each other, or below each other on a narrow page."""
     first = curves[0]
     has_energy = any(select_energy(curve) for curve in curves)
     count = 3 if has_energy else 2

@@ -50,8 +50,10 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     figure = drawing.new_figure(1.2 + 0.36 * len(groups))
     axes = figure.add_subplot()
     left = [0.0] * len(groups)
-    for number, name in enumerate(PARTS):
-        left = draw_part(axes, summary, groups, name, number, left)
+    for number, (name, label) in enumerate(PARTS.items()):
+        parts = [select_part_rows(summary, group)[name] for group in groups]
+        widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in parts]
+        left = draw_part(axes, widths, left, number, label)
     labels, names = figures_labels.format_short_labels(summary, groups)
     axes.set_yticks(range(len(groups)), labels)
     axes.set_ylabel(names)
@@ -78,19 +80,18 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
 
 
 def draw_part(
-    axes: Axes, summary: Summary, groups: list[Group], name: str, number: int, left: list[float]
+    axes: Axes, widths: list[float], left: list[float], number: int, label: str, points: float = 8.5
 ) -> list[float]:
-    """Draw one segment of every bar after the existing ones; return where the next begins."""
-    rows = [select_part_rows(summary, group)[name] for group in groups]
-    widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in rows]
+    """Draw one segment of every bar after the existing ones, with its width (%) as text of so many
+    points; return where the next begins."""
     axes.barh(
-        range(len(groups)), widths, 0.62, left=left, color=COLOURS[number], alpha=0.6,
-        hatch=HATCHES[number], edgecolor="#333333", linewidth=0.7, label=PARTS[name],
+        range(len(widths)), widths, 0.62, left=left, color=COLOURS[number], alpha=0.6,
+        hatch=HATCHES[number], edgecolor="#333333", linewidth=0.7, label=label,
     )  # fmt: skip
     for place, (start, width) in enumerate(zip(left, widths, strict=True)):
         if width >= LEGIBLE:
             axes.text(
-                start + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=8.5,
+                start + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=points,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85},
             )  # fmt: skip
     return [start + width for start, width in zip(left, widths, strict=True)]

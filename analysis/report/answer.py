@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 
 from steelyard.analysis.base.benchmark_traits import is_elapsed_figure
 from steelyard.analysis.base.level_names import NODE
-from steelyard.analysis.report.node_comparisons import build_node_sentences
+from steelyard.analysis.report.node_comparisons import describe_comparisons
 from steelyard.analysis.report.phrases import (
     describe_between,
     describe_level,
     describe_no_worse,
     describe_overhead,
     find_limits,
-    find_noun,
+    find_wording,
     format_interval,
     format_mean_and_n,
     is_exact,
@@ -24,6 +24,7 @@ from steelyard.analysis.report.phrases import (
 )
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_data import list_within_factors
 from steelyard.analysis.summary.summary import Summary
@@ -38,7 +39,7 @@ NARROW = 0.1  # limit of an interval's ends up to which the difference is small;
 def describe_answer(summary: Summary) -> list[str]:
     """Return the results in sentences: one per condition, then comparison counts and energy."""
     found = [
-        *build_node_sentences(summary),
+        *describe_comparisons(build_node_comparisons(summary)),
         *describe_costs(summary),
         describe_counts(summary),
         describe_energy(summary),
@@ -99,10 +100,6 @@ def direction(row: Row) -> Direction:
     return row.verdict.direction if row.verdict else Direction.UNKNOWN
 
 
-def size(row: Row) -> float:
-    return abs(row.overhead.value) if row.overhead and row.overhead.value is not None else -1.0
-
-
 def is_elapsed(row: Row) -> bool:
     """Return whether a row is the elapsed time of a program, which follows the program's
     figures.
@@ -112,8 +109,8 @@ def is_elapsed(row: Row) -> bool:
 
 def rank(rows: Sequence[Row]) -> tuple[bool, float]:
     """Return the sort key of a condition: shown differences first, and among them the largest."""
-    shown = [size(row) for row in rows if direction(row) in SHOWN]
-    return not shown, -max(shown or [size(row) for row in rows])
+    shown = [row.overhead_size for row in rows if direction(row) in SHOWN]
+    return not shown, -max(shown or [row.overhead_size for row in rows])
 
 
 @dataclass(frozen=True)
@@ -171,7 +168,7 @@ class Namer:
 
 def describe_differences(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
     """Describe the differences one by one, then the other kinds of results."""
-    ranked = sorted(rows, key=lambda row: (not is_elapsed(row), size(row)), reverse=True)
+    ranked = sorted(rows, key=lambda row: (not is_elapsed(row), row.overhead_size), reverse=True)
     by_kind: dict[str, list[Row]] = {}
     for row in ranked:
         by_kind.setdefault(classify_row(row), []).append(row)
@@ -246,7 +243,7 @@ def includes_zero(row: Row) -> bool:
 
 def is_equivalent(row: Row) -> str:
     if is_exact(row) and find_limits(row) == (0, 0):
-        return f"has exactly the same {find_noun(row)}"
+        return f"has exactly the same {find_wording(row).noun}"
     return f"stays within ± {100 * (row.margin or 0):g} %{format_interval(row)}"
 
 
@@ -314,13 +311,15 @@ def describe_counts(summary: Summary) -> str:
 def describe_energy(summary: Summary) -> str:
     """Describe the largest energy overhead, or why there is none."""
     rows = [
-        row for row in summary.compared_rows() if row.metric.name == "energy_j" and size(row) >= 0
+        row
+        for row in summary.compared_rows()
+        if row.metric.name == "energy_j" and row.overhead_size >= 0
     ]
     shown = [row for row in rows if direction(row) in SHOWN]
     if shown:
-        return f"Energy differs most {describe_location(summary, max(shown, key=size))}."
+        return f"Energy differs most {describe_location(summary, max(shown, key=lambda row: row.overhead_size))}."
     if known := [row for row in rows if not math.isinf(find_limits(row)[0])]:
-        row = max(known, key=size)
+        row = max(known, key=lambda row: row.overhead_size)
         return f"Energy is not shown to differ; farthest apart {describe_location(summary, row)}."
     if rows and (found := rows[0].overhead):
         return f"No energy can be compared: {found.reason or 'no interval'}."

@@ -8,6 +8,7 @@ from steelyard.analysis.report.links import find_anchor, run_anchors
 from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.number_format import MISSING, format_quantity
+from steelyard.analysis.stats.scaling import Choice
 from steelyard.analysis.summary.latency_share import MODEL, SplitRow, build_split_rows
 from steelyard.analysis.summary.summary import Summary
 
@@ -111,6 +112,6 @@ def split_document(one: SplitRow) -> dict[str, Any]:
     }
 
 
-def estimate_document(found: Estimate | None) -> dict[str, float | None] | None:
+def estimate_document(found: Estimate | Choice | None) -> dict[str, float | None] | None:
     """Return an estimate; null if missing."""
     return None if found is None else {"value": found.value, "low": found.low, "high": found.high}

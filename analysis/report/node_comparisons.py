@@ -29,17 +29,13 @@ def build_node_part(summary: Summary) -> dict[str, Any] | None:
     if not found:
         return None
     return {
-        "sentences": build_sentences(found),
+        "sentences": describe_comparisons(found),
         "table": Table(HEADINGS, [cells for one in found for cells in build_table_rows(one)]),
     }
 
 
-def build_node_sentences(summary: Summary) -> list[str]:
-    """Describe the benchmarks' main figures; empty without the factor `node`."""
-    return build_sentences(build_node_comparisons(summary))
-
-
-def build_sentences(found: Sequence[NodeComparison]) -> list[str]:
+def describe_comparisons(found: Sequence[NodeComparison]) -> list[str]:
+    """Describe the benchmarks' main figures."""
     return [describe_comparison(one) for one in found if one.metric.is_primary][:MAX_SENTENCES]
 
 

@@ -70,7 +70,7 @@ def write_report(
     Returns all paths written, the report's first, and the findings. Raises MissingError if
     something cannot be written.
     """
-    variants = summary.variants if figures else find_drawn_variants(summary)
+    variants = summary.variants if figures else summary.variants[:MAX_VARIANTS_DRAWN]
     jobs = [Job(ANSWER, partial(draw_answer, summary, narrow=True))]
     jobs += scaling_jobs(summary, narrow=True)
     jobs += figure_jobs(summary, variants)
@@ -107,10 +107,6 @@ def write_file(path: Path, text: str | None) -> None:
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
         part.unlink(missing_ok=True)
-
-
-def find_drawn_variants(summary: Summary) -> list[str]:
-    return summary.variants[:MAX_VARIANTS_DRAWN]
 
 
 def render(whole: dict[str, Any], figures: dict[str, list[RenderedFigure]]) -> str:

@@ -64,7 +64,7 @@ def find_wording(row: Row) -> Wording:
     name = row.metric.name
     if is_time(row):
         return TIME
-    if is_energy(row):
+    if row.metric.name == "energy_j":
         return ENERGY
     if speed := find_speed_verb(row):
         return Wording(speed, name, "faster", "slower", "as fast", "slower", "faster")
@@ -196,18 +196,9 @@ def describe_no_worse(row: Row, margin: str) -> str:
     return f"{find_wording(row).verb} {format_size(row, f'at most {margin}', more).replace('a at most', 'an at most')}"
 
 
-def find_noun(row: Row) -> str:
-    """Return `time`, `energy`, `gflops`."""
-    return find_wording(row).noun
-
-
 def is_time(row: Row) -> bool:
     metric = row.metric
     return metric.unit == "s" and metric.better == "lower" and metric.name not in NO_DURATION
-
-
-def is_energy(row: Row) -> bool:
-    return row.metric.name == "energy_j"
 
 
 def find_speed_verb(row: Row) -> str | None:

@@ -143,18 +143,13 @@ def describe_efficient(curve: ScalingCurve) -> str:
 def describe_optima(over: Sequence[str], found: Sequence[Optimum | None]) -> str:
     """Return `Shortest at 8 nodes, the largest with values; least joules at 4 nodes (2 to 4).`."""
     parts = [
-        f"{'least joules' if one.metric == ENERGY else find_best_word(one)} at "
-        f"{describe_choice(over, one.choice, one.tried)}"
+        ("least joules" if one.metric == ENERGY else "fastest" if one.is_rate else "shortest")
+        + f" at {describe_choice(over, one.choice, one.tried)}"
         for one in found
         if one is not None and one.is_distinct
     ]
     words = "; ".join(parts)
     return f"{words[:1].upper()}{words[1:]}." if words else ""
-
-
-def find_best_word(one: Optimum) -> str:
-    """Return the superlative of a time or a rate."""
-    return "fastest" if one.is_rate else "shortest"
 
 
 def describe_choice(over: Sequence[str], choice: Choice, tried: Sequence[float]) -> str:

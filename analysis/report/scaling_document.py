@@ -7,7 +7,7 @@ from typing import Any
 
 from steelyard.analysis.report.latency_share import estimate_document
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY, Choice
+from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY
 from steelyard.analysis.stats.scaling_laws import Law
 from steelyard.analysis.summary.optimum import Optimum
 from steelyard.analysis.summary.scaling import Point, ScalingCurve
@@ -28,7 +28,7 @@ def scaling_document(curve: ScalingCurve) -> dict[str, Any]:
         "points": [point_document(point) for point in curve.points],
         "laws": [law_document(law) for law in curve.laws],
         "least_efficiency": LEAST_EFFICIENCY,
-        "largest_efficient": choice_document(curve.efficient),
+        "largest_efficient": estimate_document(curve.efficient),
     }
 
 
@@ -70,14 +70,10 @@ def optimum_document(one: Optimum) -> dict[str, Any]:
         "metric": one.metric,
         "factor": one.factor,
         "others": one.others,
-        **(choice_document(one.choice) or {}),
+        **(estimate_document(one.choice) or {}),
         "allowed": list(one.allowed),
         "tried": list(one.tried),
     }
-
-
-def choice_document(found: Choice | None) -> dict[str, float] | None:
-    return None if found is None else {"value": found.value, "low": found.low, "high": found.high}
 
 
 def mean_document(found: Interval | None) -> dict[str, float | None] | None:

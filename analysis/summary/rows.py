@@ -86,6 +86,12 @@ class Row:
         return format_row(self)
 
     @property
+    def overhead_size(self) -> float:
+        """The absolute overhead; -1 without one."""
+        found = self.overhead.value if self.overhead else None
+        return -1.0 if found is None else abs(found)
+
+    @property
     def n(self) -> int:
         """The number of runs with a value."""
         return len(self.values)

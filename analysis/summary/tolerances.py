@@ -88,7 +88,8 @@ def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Ser
     found: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         own = str(row.group.condition.get(axis.factor))
-        if is_main(row) and row.metric.better and row.values and is_on(axis, own):
+        is_on_axis = own in axis.places or own in axis.unlimited
+        if is_main(row) and row.metric.better and row.values and is_on_axis:
             key = (row.group.variant, row.metric.name, axis.others(row.group.levels))
             found.setdefault(key, {})[own] = row
     for (_, _, others), members in found.items():
@@ -99,10 +100,6 @@ def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Ser
                 places.setdefault(axis.places[own], row)
         if places:
             yield Series(axis, others, base, place, places)
-
-
-def is_on(axis: Axis, level: str) -> bool:
-    return level in axis.places or level in axis.unlimited
 
 
 def find_series_tolerances(series: Series, share: float) -> Iterator[Tolerance]:

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
-from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
-from steelyard.analysis.figures.stacked_bars import LEGIBLE
+from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.figures.stacked_bars import draw_part
 from steelyard.analysis.papers.conditions import Studies
 from steelyard.analysis.papers.printed_values import PrintedComparison, describe_sizes
 from steelyard.analysis.report.figures import Draw
@@ -92,16 +92,6 @@ def draw_stacks(axes: Axes, bars: Sequence[dict[str, float]]) -> None:
     start = [0.0] * len(bars)
     for number, (part, name) in enumerate(PARTS.items()):
         widths = [bar.get(part, 0.0) for bar in bars]
-        axes.barh(
-            range(len(bars)), widths, 0.66, left=start, color=COLOURS[number], alpha=0.6,
-            hatch=HATCHES[number], edgecolor="#333333", linewidth=0.6, label=name,
-        )  # fmt: skip
-        for place, (begin, width) in enumerate(zip(start, widths, strict=True)):
-            if width >= LEGIBLE:
-                axes.text(
-                    begin + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=7.5,
-                    bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.8, "alpha": 0.85},
-                )  # fmt: skip
-        start = [a + b for a, b in zip(start, widths, strict=True)]
+        start = draw_part(axes, widths, start, number, name, points=7.5)
     axes.set_xlim(0, 101)
     axes.grid(visible=False, axis="y")
