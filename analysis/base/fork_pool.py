@@ -15,7 +15,6 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Generic, NoReturn, Self, TypeVar
 
 T = TypeVar("T")  # something that can be pickled
@@ -39,12 +38,7 @@ class SharedWork(Generic[T]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Kill the second process if its results were not read."""
         if self._child:
             os.kill(self._child, signal.SIGKILL)

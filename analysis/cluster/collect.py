@@ -248,7 +248,7 @@ def write_records(spool: Spool, job: Job) -> None:
     for seen in job.found.seen.values():
         found = seen.record.columns()
         head = (*jobs.job_key(job.begun.row), seen.record.node, str(seen.record.path), seen.sha256)
-        extra = stored_jobs.build_extra_cells(seen.record)
+        extra = [seen.record.get(path) for path in stored_jobs.BESIDES.values()]
         spool.write((*head, list(seen.marks), *extra, *found.values()))
 
 

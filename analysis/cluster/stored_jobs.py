@@ -92,11 +92,6 @@ def build_document(cells: Mapping[str, Any]) -> dict[str, Any]:
     return document
 
 
-def build_extra_cells(record: Record) -> list[Any]:
-    """Return the cells of BESIDES."""
-    return [record.get(path) for path in BESIDES.values()]
-
-
 def read_open_jobs(connection: DuckDBPyConnection) -> list[Key]:
     """Return the keys of jobs that had not ended when they were last queried."""
     rows = connection.execute(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,11 +16,6 @@ from steelyard.facts.quantities import METRICS, TOTALS
 # The sampler writes AdminComment first and continues until the job's last process has ended. So the
 # record may differ by this share of a total, or by what the job uses in this many seconds.
 SHARE, MOMENT_S = 0.01, 0.5
-
-
-def format_json(document: Mapping[str, Any]) -> str:
-    """Return the document as one line of JSON."""
-    return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
 
 
 def build_comment(view: JobView) -> dict[str, Any]:

@@ -319,7 +319,8 @@ def write_tables(work: Merge) -> dict[str, int]:
     """Write all tables that change; return the number of runs in each state."""
     read_outputs(work, work.left)
     work.progress("outputs", len(work.left), len(work.left))
-    record_refusals(work)
+    for attempt in work.attempts:  # a condition that could not be applied has ended the job
+        attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
     # Thinned samples never get more: this gap is no reason to read the attempt again.
     may_end = (gap for gap in work.gaps if thinning.WORDS not in gap.reason)
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
@@ -367,12 +368,6 @@ def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:
         if output.is_gap:
             work.gaps.append(Gap(*key, None, "output", output.reason or "no output"))
         work.gaps += [Gap(*key, None, "figure", why) for why in output.missing.values()]
-
-
-def record_refusals(work: Merge) -> None:
-    """Set the reason of jobs that ended because a condition could not be applied."""
-    for attempt in work.attempts:
-        attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
 
 
 def export_tables(work: Merge, but: Collection[str]) -> None:

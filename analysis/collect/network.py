@@ -120,9 +120,9 @@ def normalize_part(part: str) -> str:
         return f"{key}={int(value)}"
     part = QUANTITY.sub(convert_to_base_units, part)
     if key == "loss" and "gemodel:" in part:
-        return drop_loss_defaults(part)
+        return drop_loss_defaults(part, 1, 0)
     if key == "loss" and "state:" in part:
-        return drop_state_defaults(part)
+        return drop_loss_defaults(part, 0, 1, 0)
     if key in ("rate", "slot"):
         return drop_zeros(part)
     return part.removesuffix("/uniform").removesuffix("~0")
@@ -134,27 +134,15 @@ def convert_to_base_units(match: re.Match[str]) -> str:
     return f"{value.normalize():f}u" if value else "0"
 
 
-def drop_loss_defaults(part: str) -> str:
-    """Drop default values of loss=gemodel:p:r:1-h:1-k from the right.
+def drop_loss_defaults(part: str, *defaults: int) -> str:
+    """Drop default values of loss=gemodel:p:r:1-h:1-k or loss=state:p13:p31:p32:p23:p14 from the
+    right.
 
-    The defaults are 1-k = 0, 1-h = 100 %, r = 1 - p.
+    The second one's is 1 minus the first; `defaults` are those of the others.
     """
     kind, *shares = part.split(":")
-    first = Decimal(shares[0].rstrip("u"))
-    defaults = [first, 1 - first, Decimal(1), Decimal(0)][: len(shares)]
-    while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == defaults.pop():
-        shares.pop()
-    return ":".join([kind, *shares])
-
-
-def drop_state_defaults(part: str) -> str:
-    """Drop default values of loss=state:p13:p31:p32:p23:p14 from the right.
-
-    The defaults are p14 = 0, p23 = 100 %, p32 = 0, p31 = 1 - p13.
-    """
-    kind, *shares = part.split(":")
-    defaults = [None, 1 - Decimal(shares[0].rstrip("u")), Decimal(0), Decimal(1), Decimal(0)]
-    while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == defaults[len(shares) - 1]:
+    values = [None, 1 - Decimal(shares[0].rstrip("u")), *defaults]
+    while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == values[len(shares) - 1]:
         shares.pop()
     return ":".join([kind, *shares])
 

@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
@@ -116,12 +115,7 @@ class Loader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         with contextlib.ExitStack() as all_of:  # on a full disk each of them may fail
             for closed in self._texts.values():
                 all_of.callback(closed.close)

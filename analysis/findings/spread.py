@@ -44,13 +44,11 @@ def check_outliers(summary: Summary) -> Iterator[Finding]:
             f"{counted(total, 'value')} of {sum(row.n for row in select_main_rows(summary))} "
             f"of the main figures: far from the others of their condition.",
             tuple(
-                f"{format_row_location(row)}: {', '.join(find_outlier_runs(row))}" for row in hit
+                f"{format_row_location(row)}: "
+                + ", ".join(row.run_ids[index] for index in row.outliers.indices)
+                for row in hit
             ),
         )
-
-
-def find_outlier_runs(row: Row) -> list[str]:
-    return [row.run_ids[index] for index in row.outliers.indices]
 
 
 NOISY = 0.10  # sd / mean

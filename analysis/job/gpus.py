@@ -46,11 +46,6 @@ def list_job_gpus(zones: object) -> tuple[str, ...]:
     )
 
 
-def sum_energy_j(records: Sequence[Record]) -> float | None:
-    """Return the energy over all nodes with GPUs; None if there are none, or one is unknown."""
-    return sum_energy_or_reason(records)[0]
-
-
 def sum_energy_or_reason(records: Sequence[Record]) -> tuple[float | None, str | None]:
     """Return the energy and why it is unknown; both None if no node has GPUs."""
     found = [gpus for record in records if (gpus := read_job_gpus(record)) is not None]

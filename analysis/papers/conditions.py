@@ -100,7 +100,8 @@ def collect_facts(summary: Summary, group: Group) -> dict[str, Any]:
     if CACHE in facts:
         facts |= cache_facts(str(facts[CACHE]))
     if KERNEL in group.condition:
-        facts |= kernel_facts(str(group.condition[KERNEL]), list_kernels(summary))
+        levels = {str(one.condition[KERNEL]) for one in summary.groups if KERNEL in one.condition}
+        facts |= kernel_facts(str(group.condition[KERNEL]), levels)
     alone = has_clients(name, group)
     ends = 1 if alone or facts.get("nodes", 1) == 1 or facts.get("url") else 2
     facts |= network_facts(parse_specification(str(facts.get(NETWORK, "none"))), ends)
@@ -167,11 +168,6 @@ def cache_facts(level: str) -> dict[str, Any]:
     """Return the facts of `cold:cvmfs=300`: cold, and CVMFS' cache limited to 300 MB."""
     kind, _, limit = level.partition(":cvmfs=")
     return {CACHE: kind} | ({"cvmfs_limit_mb": int(limit)} if limit.isdecimal() else {})
-
-
-def list_kernels(summary: Summary) -> set[str]:
-    """Return the levels of the factor kernel_release."""
-    return {str(one.condition[KERNEL]) for one in summary.groups if KERNEL in one.condition}
 
 
 def kernel_facts(level: str, levels: Collection[str]) -> dict[str, Any]:

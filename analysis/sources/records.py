@@ -179,6 +179,12 @@ def find_value(document: object, dotted: str) -> Any:
     return document
 
 
+def find_number(document: object, dotted: str) -> float | None:
+    """Return the number at a dotted path, or None."""
+    value = find_value(document, dotted)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
 def read_record(path: Path) -> Record:
     """Read and check a record; raise RecordError with the problem."""
     try:

@@ -24,12 +24,6 @@ MARKS, NOTES = Path("/run/steelyard-containers"), Path("/tmp")
 TIMEOUT_S = 60
 
 
-def list_leftovers() -> list[str]:
-    """Return a line for each mark and folder of a run that has ended. Raises OSError,
-    SubprocessError."""
-    return run_script("list")
-
-
 def remove_leftovers() -> list[str]:
     """Remove leftovers and return a line for each; as root, those of all users."""
     if not has_leftovers():
@@ -48,7 +42,8 @@ def has_leftovers() -> bool:
 
 
 def run_script(command: str) -> list[str]:
-    """Run the script and return its lines."""
+    """Return the script's lines; for `list` one for each mark and folder of a run that has ended.
+    Raises OSError, SubprocessError."""
     words = ["bash", "-c", '. "$1" && . "$2" "${@:3}"', PROGRAM, *map(str, SCRIPTS), command]
     done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     return done.stdout.splitlines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from steelyard.analysis.sources.records import find_number
 from steelyard.wrappers.calibrate import known_loads, limits, table
 from steelyard.wrappers.calibrate.job_results import Record, Start, is_same_node
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
@@ -32,7 +33,7 @@ def record_cell(
         quantity.unit,
         where=table.RECORD,
         truth=known_loads.true_value(quantity, results),
-        measured=table.number_at(record, quantity.path),
+        measured=find_number(record, quantity.path),
         limit=limit,
         node=node,
         reason=missing_reason(record, quantity) or table.find_unseen_reason(record, load.unwaited),
@@ -126,7 +127,7 @@ class StartCells:
             quantity.unit,
             where=self.system.where,
             truth=max(truths) if quantity.largest else sum(truths),
-            measured=None if is_partial(totals) else table.number_at(totals or {}, quantity.key),
+            measured=None if is_partial(totals) else find_number(totals or {}, quantity.key),
             limit=limit,
             node=host,
             reason=PARTIAL if is_partial(totals) else self.totals_reason(quantity, host, totals),
@@ -148,7 +149,7 @@ class StartCells:
         records = self.start.records
         if host is not None:
             records = [one for one in records if is_same_node(str(one.get("node")), host)]
-        elif any(table.number_at(one, quantity.path) is not None for one in records):
+        elif any(find_number(one, quantity.path) is not None for one in records):
             records = []
         reasons = (missing_reason(record, quantity) for record in records)
         return own or next(filter(None, reasons), None)

@@ -13,6 +13,7 @@ import subprocess
 from dataclasses import replace
 from pathlib import Path
 
+from steelyard.analysis.sources.records import find_number
 from steelyard.wrappers.calibrate import table
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
 from steelyard.wrappers.calibrate.local_runs import Bench, NotMeasuredError, Outcome
@@ -31,7 +32,7 @@ def measure(bench: Bench) -> Outcome:
     sensors = find_hwmon_sensors(Path("/"))
     before = read_hwmon_j(sensors)
     record = replace(bench, prefix=witness).measure(LOAD).record
-    measured = table.number_at(record, table.ENERGY.path)
+    measured = find_number(record, table.ENERGY.path)
     if measured is None:
         why = table.reason_at(record, table.ENERGY.path)
         raise NotMeasuredError(f"not measured: {why or 'and no reason given'}", failed=why is None)

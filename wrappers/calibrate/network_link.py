@@ -13,6 +13,7 @@ from dataclasses import replace
 from math import ceil
 from typing import Any
 
+from steelyard.analysis.sources.records import find_number
 from steelyard.wrappers.calibrate import cells, table
 from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
 from steelyard.wrappers.calibrate.local_runs import Bench, Measurement, NotMeasuredError, Outcome
@@ -134,8 +135,8 @@ def delay_cell(method: str, plain: Measurement, found: Measurement) -> Cell:
     """Return a cell that compares the longer connection time of the load with the delay in the
     record."""
     conditions = found.record.get("network_conditions") or {}
-    during = table.number_at(conditions, "rtt.during_start.median_s")
-    before = table.number_at(conditions, "rtt.before.median_s")
+    during = find_number(conditions, "rtt.during_start.median_s")
+    before = find_number(conditions, "rtt.before.median_s")
     return Cell(
         method, LOAD.name, "delay", "s", table.RECORD,
         added_amount("connect_us", plain, found) / 1e6,

@@ -150,14 +150,6 @@ class Table:
         return {verdict: verdicts.count(verdict) for verdict in (EXACT, WITHIN, STATED, WRONG)}
 
 
-def number_at(document: Mapping[str, object], path: str) -> float | None:
-    """Return the number at a dotted path, or None."""
-    value: object = document
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def reason_at(document: Mapping[str, object], *paths: str) -> str | None:
     """Return why a figure is null: under `missing`, by its own path or one above it."""
     missing = document.get("missing")

@@ -21,7 +21,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from steelyard.analysis.base.errors import MissingError, UsageError
@@ -83,12 +82,7 @@ class Cluster:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
 
@@ -187,7 +181,7 @@ def _start(config: ClusterConfig, state: State) -> None:
     guests = guest_start.boot_guests(starter)
     slurmctld = daemon_start.start_controllers(starter, ports)
     virtual_nfs.start_nfs(starter, guests)
-    slurmds = daemon_start.start_host_nodes(starter)
+    slurmds = [starter.start_slurmd(node) for node in config.host_names()]
     guest_start.start_slurmd(starter, guests)
     daemon_start.wait_nodes(starter, slurmctld, slurmds)
 

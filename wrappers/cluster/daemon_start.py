@@ -189,23 +189,18 @@ class Starter:
     def start_mariadbd(self) -> Daemon:
         """Start the accounting's database, with a Unix socket in a private folder and no port."""
         user = user_name()
-        done = subprocess.run(
-            [
-                find_program("mariadb-install-db"),
-                "--no-defaults",
-                f"--user={user}",
-                f"--datadir={self.layout.database_dir}",
-                "--auth-root-authentication-method=socket",
-                f"--auth-root-socket-user={user}",
-                "--skip-test-db",
-            ],
-            capture_output=True,
-            text=True,
-            timeout=START_LIMIT_S,
-            # Clusters that start at the same time use the same names for temporary tables.
-            env={**self.environment, "TMPDIR": str(self.layout.dir / "private")},
-            check=False,
-        )
+        install = [
+            find_program("mariadb-install-db"),
+            "--no-defaults",
+            f"--user={user}",
+            f"--datadir={self.layout.database_dir}",
+            "--auth-root-authentication-method=socket",
+            f"--auth-root-socket-user={user}",
+            "--skip-test-db",
+        ]
+        # Clusters that start at the same time use the same names for temporary tables.
+        environment = {**self.environment, "TMPDIR": str(self.layout.dir / "private")}
+        done = programs.run_quietly(install, START_LIMIT_S, environment)
         if done.returncode != 0:
             self.output_path("mariadbd").write_text(done.stdout + done.stderr)
             raise self.failure("mariadbd", "could not set up its database (mariadb-install-db)")
@@ -300,11 +295,6 @@ def start_controllers(starter: Starter, ports: Ports) -> Daemon:
         slurmctld, lambda: is_listening(ports.controller, ports.slurmctld), "opened its port"
     )
     return slurmctld
-
-
-def start_host_nodes(starter: Starter) -> list[Daemon]:
-    """Start the slurmds of the nodes that are this machine."""
-    return [starter.start_slurmd(node) for node in starter.config.host_names()]
 
 
 def wait_nodes(starter: Starter, slurmctld: Daemon, slurmds: Sequence[Daemon]) -> None:

@@ -6,11 +6,11 @@ The host's kernel needs no NFS, so the nodes that are the host do not mount it."
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.cluster.config import NFS_SERVER, Layout
 from steelyard.wrappers.cluster.daemon_start import Starter, search_path
 from steelyard.wrappers.cluster.guest import Guest
@@ -39,13 +39,8 @@ def make_disk(cluster_dir: Path) -> Path:
     with path.open("xb") as file:
         file.truncate(DISK_MB << 20)
     mkfs = shutil.which("mkfs.ext4", path=search_path()) or "mkfs.ext4"
-    done = subprocess.run(
-        [mkfs, "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0", str(path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    options = ["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"]
+    done = programs.run_quietly([mkfs, *options, str(path)], 60)
     if done.returncode != 0:
         raise MissingError(f"the disk of the NFS server cannot be made: {done.stderr.strip()}")
     return path

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from steelyard.jobscripts.plurals import counted, inflect
@@ -151,16 +151,7 @@ def as_json(done: Collected) -> dict[str, object]:
         "new_sample_files": done.sample_files,
         "notes": done.notes,
         "elapsed_s": done.elapsed_s,
-        "gaps": [
-            {
-                "run_id": gap.run_id,
-                "attempt": gap.attempt,
-                "node": gap.node,
-                "kind": gap.kind,
-                "reason": gap.reason,
-            }
-            for gap in done.gaps
-        ],
+        "gaps": [asdict(gap) for gap in done.gaps],
     }
 
 
@@ -187,16 +178,10 @@ def format_states(done: Collected) -> str:
 
 def print_gaps(gaps: Sequence[Gap]) -> None:
     """Print each kind of gap once with its number and what to do, then its reasons."""
-    by_kind = defaultdict(list)
-    for gap in gaps:
-        by_kind[gap.kind].append(gap)
-    if by_kind:
+    if gaps:
         print("missing:")
-    for kind, (words, advice) in KINDS.items():
-        found = by_kind.get(kind, [])
-        if not found:
-            continue
-        print(f"  {len(found)} × {words}: {advice}")
-        places = (" ".join(filter(None, (gap.run_id, gap.attempt))) for gap in found)
-        reasons = (gap.reason for gap in found)
-        print("\n".join(gap_list.format_gaps(zip(places, reasons, strict=True), "    ")))
+    found = (
+        (gap.kind, " ".join(filter(None, (gap.run_id, gap.attempt))), gap.reason) for gap in gaps
+    )
+    for line in gap_list.format_kinds(found, KINDS, "  "):
+        print(line)

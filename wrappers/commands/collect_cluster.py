@@ -6,7 +6,6 @@ import argparse
 import getpass
 import os
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -109,7 +108,8 @@ def format_lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
             "all of these jobs are yours: with PrivateData=jobs only an operator "
             "(sacctmgr modify user NAME set adminlevel=operator) sees those of others"
         )
-    yield from format_gaps_by_kind(done)
+    gaps = ((kind, f"job {job}", reason) for job, _, kind, reason in done.gaps)
+    yield from gap_list.format_kinds(gaps, KINDS, "")
     yield f"{counted(done.jobs, 'job')} in {done.folder}, of them {done.running} running"
     yield f"next: steelyard top{'' if done.folder == options.CLUSTER_DIR else f' --database {done.folder}'}"
 
@@ -117,16 +117,3 @@ def format_lines(done: Collected, record_dirs: list[Path]) -> Iterator[str]:
 def format_local_time(unix_s: float) -> str:
     """Format date and time in the local zone."""
     return datetime.fromtimestamp(unix_s).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-def format_gaps_by_kind(done: Collected) -> Iterator[str]:
-    """Yield each kind of gap once with its number and what to do, then its reasons."""
-    by_kind = defaultdict(list)
-    for gap in done.gaps:
-        by_kind[gap[2]].append(gap)
-    for kind, found in by_kind.items():
-        words, advice = KINDS[kind]
-        yield f"{len(found)} × {words}: {advice}"
-        yield from gap_list.format_gaps(
-            ((f"job {job}", reason) for job, _, _, reason in found), "  "
-        )

@@ -27,15 +27,14 @@ from steelyard.wrappers.base import programs as base_programs
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.doctor import capabilities as doctor_now
-from steelyard.wrappers.doctor import local_node as doctor_left
 from steelyard.wrappers.doctor import local_node as doctor_node
+from steelyard.wrappers.doctor import node_groups, remote_nodes
 from steelyard.wrappers.doctor import openpbs as doctor_openpbs
 from steelyard.wrappers.doctor import torque as doctor_torque
 from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.schedulers.base import Scheduler
 
 BENCHMARK = "benchmark "  # before its name, in a check's name
-MARKS = {"ok": "ok", "warning": "warning", "missing": "MISSING"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,16 +79,12 @@ def format_checks(checks: Sequence[Check]) -> Iterator[str]:
     for check in checks:
         if check.state == "ok" and check.name.startswith(BENCHMARK):
             continue
-        yield f"{MARKS[check.state]:<8} {check.name}: {check.found}"
-        if check.advice:
-            yield f"{'':<8} -> {check.advice}"
+        yield from node_groups.format_check(check)
 
 
 def check_nodes(args: argparse.Namespace) -> int:
     """Run the nodes' own doctors and print a summary. Exit code 3 if something is missing on a
     node."""
-    from steelyard.wrappers.doctor import node_groups, remote_nodes
-
     scheduler = schedulers_registry.list_installed()[0](Path())
     names = node_names(args.nodes, scheduler)
     way = remote_nodes.ssh_command if args.by == "ssh" else scheduler.node_command
@@ -127,7 +122,7 @@ def run_checks() -> Iterator[Check]:
         yield from scheduler.run_checks()
     yield from doctor_torque.run_checks(home)
     yield from doctor_openpbs.run_checks(openpbs_home)
-    yield from doctor_left.check_leftovers()
+    yield from doctor_node.check_leftovers()
     yield from benchmark_checks()
 
 

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 SHOWN = 3  # reasons of a kind, and places of a reason; --json has all
 # Removed from reasons, because equal reasons differ in NODE.START.json or the path of its samples.
 FILE_NAME = re.compile(r"^\S+\.(?:json|csv)(?:: | was )")
+
+
+def format_kinds(
+    found: Iterable[tuple[str, str, str]], kinds: Mapping[str, tuple[str, str]], indent: str
+) -> Iterator[str]:
+    """Yield each kind of gap once with its number and what to do, then its reasons; `found`: kind,
+    place and reason of each gap, `kinds`: description and advice, in the order of the lines."""
+    by_kind = defaultdict(list)
+    for kind, place, reason in found:
+        by_kind[kind].append((place, reason))
+    for kind, (words, advice) in kinds.items():
+        if kind in by_kind:
+            yield f"{indent}{len(by_kind[kind])} × {words}: {advice}"
+            yield from format_gaps(by_kind[kind], f"{indent}  ")
 
 
 def format_gaps(found: Iterable[tuple[str, str]], indent: str) -> Iterator[str]:

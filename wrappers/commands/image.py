@@ -61,7 +61,8 @@ def main(args: argparse.Namespace) -> int:
     words = (word for text in args.include for word in text.split(",") if word)
     include = tuple(dict.fromkeys((*words, *list_packages(args.benchmark))))
     wish = image.read_request(args.name, args.kind, args.suite, include, args.mirror, args.force)
-    print_progress(describe_request(wish))
+    packages = ", ".join(wish.packages)
+    print_progress(f"{wish.launcher}: Debian {wish.suite} with {packages}, made in {wish.workshop}")
     made = image.make_image(wish, print_progress)
     if args.json:
         console.print_json(as_json(wish, made))
@@ -79,14 +80,6 @@ def list_packages(benchmarks: list[str]) -> list[str]:
     except registry.UnknownBenchmarkError as error:
         raise errors.UsageError(str(error)) from error
     return [one.debian for benchmark in found for one in benchmark.needs if one.debian]
-
-
-def describe_request(wish: ImageRequest) -> str:
-    """Return what will be made, and in which folder."""
-    return (
-        f"{wish.launcher}: Debian {wish.suite} with {', '.join(wish.packages)}, made in "
-        f"{wish.workshop}"
-    )
 
 
 def print_progress(text: str) -> None:

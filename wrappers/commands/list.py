@@ -100,6 +100,7 @@ def print_examples() -> None:
 
 def print_benchmark(benchmark: Benchmark) -> None:
     """Print a benchmark as two tables."""
+    from steelyard.analysis.base.level_names import format_level
     from steelyard.wrappers.base import console
 
     print(f"{benchmark.name}: {benchmark.summary}\n")
@@ -108,7 +109,7 @@ def print_benchmark(benchmark: Benchmark) -> None:
         [
             (
                 name,
-                "must be given" if found.required else format_default(found.default),
+                "must be given" if found.required else format_level(found.default),
                 found.unit,
                 found.allowed(),
                 found.help,
@@ -123,11 +124,6 @@ def print_benchmark(benchmark: Benchmark) -> None:
             for name, spec in benchmark.results.items()
         ],
     )
-
-
-def format_default(value: object) -> str:
-    """Return a default in the notation of a study file."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def print_studies(studies: list[Path]) -> None:

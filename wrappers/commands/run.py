@@ -293,11 +293,7 @@ def make_series(args: argparse.Namespace, words: list[str], quiet: bool) -> Meas
 
     launcher = option_checks.read_launcher(args.launcher, args.netem)
     chosen = read_benchmark(args, words, launcher)
-    made = (
-        arguments.benchmark_command(args.benchmark)
-        if chosen
-        else arguments.read_commands(words, args)
-    )
+    made = arguments.read_commands(words, args)
     plan = arguments.read_plan(args, made)
     options = make_options(args, launcher, quiet, plan, len(made))
     return MeasurementSeries(

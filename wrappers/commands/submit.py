@@ -62,13 +62,8 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         console.print_json(asdict(done) | ({"scripts": dict(scripts)} if scripts else {}))
     elif scripts is not None:
-        print_scripts(scripts)
+        for submission_id, text in scripts:
+            print(f"# ---- submissions/{submission_id}.sh\n{text}")
     else:
         print(submit.format_outcome(done))
     return errors.RUNS_FAILED if done.failed else errors.DONE
-
-
-def print_scripts(scripts: list[tuple[str, str]]) -> None:
-    """Print what a dry run would have submitted."""
-    for submission_id, text in scripts:
-        print(f"# ---- submissions/{submission_id}.sh\n{text}")

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.commands.collect_cluster import format_local_time
+from steelyard.wrappers.show.terminal import format_joules
 
 if TYPE_CHECKING:
     from steelyard.analysis.cluster.top import Line, Top
@@ -36,15 +37,6 @@ SORT = {
 }
 DEFAULT_SINCE = "30d"
 HOUR_S, GIB = 3600.0, 1024.0**3
-
-
-def format_joules(value: float) -> str:
-    """Format joules with an SI prefix."""
-    for unit in ("J", "kJ", "MJ"):
-        if abs(value) < 1000:
-            return f"{value:.4g} {unit}"
-        value /= 1000
-    return f"{value:.4g} GJ"
 
 
 def format_hours(value: float) -> str:

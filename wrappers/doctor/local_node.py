@@ -63,7 +63,7 @@ LEFTOVERS = "killed runs"
 def check_leftovers() -> Iterator[Check]:
     """Yield a check with the leftovers, which the next run removes."""
     try:
-        left = leftovers.list_leftovers()
+        left = leftovers.run_script("list")
     except (OSError, subprocess.SubprocessError) as error:
         yield Check(LEFTOVERS, "warning", f"what they left is not known: {error}")
         return

@@ -29,14 +29,9 @@ def group_nodes(answers: Iterable[Answer]) -> list[Group]:
     nodes: dict[tuple[object, ...], list[Answer]] = {}
     for answer in answers:
         if answer.checks:
-            nodes.setdefault(group_key(answer.checks), []).append(answer)
+            nodes.setdefault(tuple(map(check_key, answer.checks)), []).append(answer)
     found = [Group(tuple(one.node for one in same), same[0].checks) for same in nodes.values()]
     return sorted(found, key=lambda group: -len(group.nodes))
-
-
-def group_key(checks: Sequence[Check]) -> tuple[object, ...]:
-    """Return what has to be equal for two nodes to be in one group."""
-    return tuple(check_key(check) for check in checks)
 
 
 def check_key(check: Check) -> tuple[str, str, str]:
@@ -89,7 +84,7 @@ def format_groups(answers: Sequence[Answer]) -> Iterator[str]:
 def format_group(group: Group) -> Iterator[str]:
     """Yield all checks of a group."""
     for check in group.checks:
-        yield from format_check(check)
+        yield from format_check(check, "  ")
 
 
 def format_difference(usual: Group, odd: Group) -> Iterator[str]:
@@ -97,7 +92,10 @@ def format_difference(usual: Group, odd: Group) -> Iterator[str]:
     have."""
     known = {check_key(check) for check in usual.checks}
     yield from (
-        row for check in odd.checks if check_key(check) not in known for row in format_check(check)
+        row
+        for check in odd.checks
+        if check_key(check) not in known
+        for row in format_check(check, "  ")
     )
     names = {check.name for check in odd.checks}
     for check in usual.checks:
@@ -105,8 +103,8 @@ def format_difference(usual: Group, odd: Group) -> Iterator[str]:
             yield f"  -        {check.name}: not told here"
 
 
-def format_check(check: Check) -> Iterator[str]:
-    """Yield a check as `steelyard doctor` prints it, indented."""
-    yield f"  {MARKS[check.state]:<8} {check.name}: {check.found}"
+def format_check(check: Check, indent: str = "") -> Iterator[str]:
+    """Yield the line of a check, and one of what to do."""
+    yield f"{indent}{MARKS[check.state]:<8} {check.name}: {check.found}"
     if check.advice:
-        yield f"  {'':<8} -> {check.advice}"
+        yield f"{indent}{'':<8} -> {check.advice}"

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from steelyard.analysis.sources.pbs.node_settings import HOOK_FILE, NODE_FILE, read_hook_file
 from steelyard.analysis.sources.pbs.pbs_commands import has_mom
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.check import Check
 
 TIMEOUT_S = 10
@@ -55,10 +56,7 @@ def run_checks(home: Path | None) -> Iterator[Check]:
 def list_hook() -> str | None:
     """Return what qmgr prints on the hook; None if the user is no manager, or without a server."""
     try:
-        done = subprocess.run(
-            ["qmgr", "-c", "list hook steelyard"],
-            capture_output=True, text=True, timeout=TIMEOUT_S, check=False, errors="replace",
-        )  # fmt: skip
+        done = programs.run_quietly(["qmgr", "-c", "list hook steelyard"], TIMEOUT_S)
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.stdout.startswith("Hook ") else None

@@ -25,13 +25,11 @@ BLOCKS = "blocks"
 Made = list[tuple[int, Command]]  # each command with the index of the text that it was made from
 
 
-def benchmark_command(name: str) -> Made:
-    """Return the benchmark's script as the only command."""
-    return [(0, Command(f"benchmark {name}", ()))]
-
-
 def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
-    """Return every command, of `words` or of -c, with every combination of -L."""
+    """Return the benchmark's script, or every command, of `words` or of -c, with every combination
+    of -L."""
+    if args.benchmark is not None:
+        return [(0, Command(f"benchmark {args.benchmark}", ()))]
     values, given = parse_lists(args.list), args.command_line
     if given and words:
         raise UsageError("give commands by -c, or after the options, and not both", part=words[0])

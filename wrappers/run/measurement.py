@@ -9,12 +9,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION
+from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION, find_number
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
 from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.rates import rate_interval, to_costs
@@ -306,7 +306,7 @@ def read_measurement(place: Path, number: int, code: int) -> Measurement:
         )
     reasons = record.get("missing", {})
     missing = {name: str(reasons[path]) for name, (path, _) in METRICS.items() if path in reasons}
-    values = {name: number_at(record, path) for name, (path, _) in METRICS.items()}
+    values = {name: find_number(record, path) for name, (path, _) in METRICS.items()}
     if not record.get("complete"):
         why = str(record.get("incomplete_reason") or "the sampler did not come to its end")
         lost = OF_REAPED if record.get("incomplete_of") == "processes" else tuple(values)
@@ -315,18 +315,10 @@ def read_measurement(place: Path, number: int, code: int) -> Measurement:
     end = record.get("exit") or {}
     held = record.get("network_conditions")
     ended = end.get("exit_code"), end.get("signal")
-    unseen = None if number_at(record, UNSEEN) is not None else reasons.get(UNSEEN)
+    unseen = None if find_number(record, UNSEEN) is not None else reasons.get(UNSEEN)
     memory = record.get("memory") or {}
     source = MEMORY_SOURCES.get(str(memory.get("source")))
     return Measurement(number, *ended, values, missing, held, unseen=unseen, memory_source=source)
-
-
-def number_at(record: Mapping[str, object], path: str) -> float | None:
-    """Return the number at a dotted path, or None."""
-    value: object = record
-    for key in path.split("."):
-        value = value.get(key) if isinstance(value, dict) else None
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def summarize_runs(runs: Sequence[Measurement], confidence: float = CONFIDENCE) -> list[Summary]:

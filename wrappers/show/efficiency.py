@@ -8,6 +8,7 @@ from steelyard.analysis.sources.records import MEMORY_SOURCES
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console
+from steelyard.wrappers.base.console import format_seconds
 from steelyard.wrappers.show import terminal
 from steelyard.wrappers.show.job_details import JobDetails
 from steelyard.wrappers.show.terminal import format_joules, format_percent
@@ -22,15 +23,15 @@ def print_efficiency(details: JobDetails) -> None:
         return
     cpus = "–" if held.cpus is None else counted(held.cpus, "CPU")
     if details.used.cpu.allocated:
-        cpus += f" × {format_duration(details.used.time.used)} = {format_duration(details.used.cpu.allocated)}"
+        cpus += f" × {format_seconds(details.used.time.used)} = {format_seconds(details.used.cpu.allocated)}"
     rows = [
-        ("CPU", cpus, format_minimum(details.used.cpu, format_duration(details.used.cpu.used)), format_share(details.used.cpu)),
+        ("CPU", cpus, format_minimum(details.used.cpu, format_seconds(details.used.cpu.used)), format_share(details.used.cpu)),
         ("memory", format_binary(details.used.memory.allocated),
          format_minimum(details.used.memory, format_binary(details.used.memory.used)), format_share(details.used.memory)),
-        ("time", format_duration(details.used.time.allocated), format_elapsed(details.used.time.used), format_share(details.used.time)),
+        ("time", format_seconds(details.used.time.allocated), format_elapsed(details.used.time.used), format_share(details.used.time)),
     ]  # fmt: skip
     if held.gpus:
-        energy_j = gpus.sum_energy_j([node.record for node in details.view.nodes])
+        energy_j, _ = gpus.sum_energy_or_reason([node.record for node in details.view.nodes])
         rows.append(("GPUs", str(held.gpus), format_joules(energy_j), "–"))
     is_over = details.view.row is None or details.view.row.end_unix_s is not None
     console.print_table(HEADINGS, rows, title="asked and used" + ("" if is_over else ", so far"))
@@ -40,11 +41,8 @@ def print_efficiency(details: JobDetails) -> None:
 
 def format_share(use: Usage) -> str:
     """Return a share as text, marked as a lower bound if the usage is one."""
-    return (
-        format_percent(use.share)
-        if use.share is None
-        else format_minimum(use, format_percent(use.share))
-    )
+    text = format_percent(use.share)
+    return text if use.share is None else format_minimum(use, text)
 
 
 def format_minimum(use: Usage, text: str) -> str:
@@ -52,14 +50,9 @@ def format_minimum(use: Usage, text: str) -> str:
     return f"≥ {text}" if use.is_least else text
 
 
-def format_duration(seconds: float | None) -> str:
-    """Format seconds; long times have the form of a clock."""
-    return console.format_seconds(seconds)
-
-
 def format_elapsed(elapsed_s: float | None) -> str:
     """Format an elapsed time; the scheduler counts whole seconds."""
-    return "less than 1 s" if elapsed_s == 0 else format_duration(elapsed_s)
+    return "less than 1 s" if elapsed_s == 0 else format_seconds(elapsed_s)
 
 
 def explain_shares(details: JobDetails) -> list[str]:

@@ -13,7 +13,6 @@ from steelyard.wrappers.show.node_usage import usage_minimum
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.job_view import JobView
-    from steelyard.analysis.job.time_series import JobTimeSeries
     from steelyard.analysis.job.usage import Usage
     from steelyard.analysis.sources.records import Record
     from steelyard.analysis.store.energy_shares import EnergyShare
@@ -32,7 +31,7 @@ def as_json(details: JobDetails) -> dict[str, object]:
             "time": use_json(details.used.time),
         },
         "pressure": [asdict(one) for one in pressure.find_pressures(view)],
-        "course": None if course is None else course_json(course),
+        "course": None if course is None else asdict(course),
         "course_missing": details.no_course,
         "advice": [asdict(advice) for advice in details.advice],
         "advice_missing": details.no_advice,
@@ -106,11 +105,6 @@ def array_json(views: Sequence[JobView]) -> dict[str, object]:
         "advice": [asdict(advice) for advice in found.advice],
         "advice_missing": found.no_advice,
     }
-
-
-def course_json(course: JobTimeSeries) -> dict[str, object]:
-    """Return the time series, with a value for each interval."""
-    return asdict(course)
 
 
 def nodes_json(details: JobDetails) -> list[dict[str, object]]:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import job_array
 from steelyard.analysis.job.job_array import ArrayUsage
-from steelyard.analysis.job.usage import Efficiency, Usage, compute_efficiency
+from steelyard.analysis.job.usage import Efficiency, compute_efficiency
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal
+from steelyard.wrappers.show.efficiency import format_minimum, format_share
 from steelyard.wrappers.show.terminal import format_joules, format_percent
 
 HEADINGS = ("job", "name", "state", "nodes", "CPUs", "time", "of limit", "CPU", "memory", "of it",
@@ -58,9 +59,7 @@ def format_row(view: JobView, used: Efficiency) -> tuple[object, ...]:
         "< 1 s" if used.time.used == 0 else console.format_seconds(used.time.used),
         format_percent(used.time.share),
         format_share(used.cpu),
-        f"≥ {format_binary(used.memory.used)}"
-        if used.memory.is_least
-        else format_binary(used.memory.used),
+        format_minimum(used.memory, format_binary(used.memory.used)),
         format_share(used.memory),
         format_joules(view.total("energy_j")),
         ", ".join(f"{key}={value}" for key, value in find_tags(view).items()) or None,
@@ -102,9 +101,3 @@ def print_array(whole: ArrayUsage) -> None:
         print("next time, of each task")
     for one in whole.advice:
         terminal.print_wrapped(f"{one.about}: {one.text}")
-
-
-def format_share(use: Usage) -> str:
-    """Return a share as text, marked as a lower bound if not all nodes report."""
-    text = format_percent(use.share)
-    return f"≥ {text}" if use.is_least and use.share is not None else text

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import replace
 
+from steelyard.analysis.base.level_names import format_level
 from steelyard.jobscripts import placeholders, registry
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
@@ -20,11 +21,6 @@ from steelyard.wrappers.study.variants import (
 )
 
 TABLES = ("figures", "environment")  # parameter types that are tables, stored as JSON text
-
-
-def format_value(value: Level) -> str:
-    """Format a value for a label."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def read_variants(top: Table, factors: Factors, job: Job) -> tuple[Variant, ...]:
@@ -58,16 +54,11 @@ def add_label(variant: Variant, variants: list[Variant]) -> Variant:
     fellows = [other.values() for other in variants if other.benchmark == variant.benchmark]
     own, written = variant.values(), dict(variant.given)
     words = [
-        f"{key}={format_value(written.get(key, value))}"
+        f"{key}={format_level(written.get(key, value))}"
         for key, value in own.items()
         if any(other[key] != value for other in fellows) and not is_hidden(variant, key, fellows)
     ]
     return replace(variant, label=" ".join([variant.benchmark.name, *words]))
-
-
-def parameter_type(variant: Variant, key: str) -> str:
-    """Return the type of a parameter."""
-    return variant.benchmark.parameters[key].type
 
 
 def is_hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
@@ -75,7 +66,7 @@ def is_hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bo
     long where other parameters distinguish the variants."""
     if variant.benchmark.parameters[key].noted:
         return True
-    if parameter_type(variant, key) not in TABLES:
+    if variant.benchmark.parameters[key].type not in TABLES:
         return False
     rest = [{name: value for name, value in each.items() if name != key} for each in fellows]
     return all(one not in rest[:i] for i, one in enumerate(rest))
@@ -106,7 +97,7 @@ def read_benchmark(table: Table, factors: Factors, job: Job) -> list[Variant]:
         Variant(
             benchmark,
             chosen,
-            " ".join([name, *(f"{key}={format_value(v)}" for key, v in chosen)]),
+            " ".join([name, *(f"{key}={format_level(v)}" for key, v in chosen)]),
             job,
         )
         for chosen in itertools.product(*choices)

@@ -17,6 +17,11 @@ class Run(PlannedRun):
     """A run of a plan, with what its condition requires of its start."""
 
     @property
+    def condition_id(self) -> str:
+        """Return the run's id without its repeat."""
+        return self.run_id.rpartition("-")[0]
+
+    @property
     def clients(self) -> int:
         """Return how many instances of the benchmark run in parallel, each on its own node. A
         benchmark that uses the whole job counts as one, even if it has its own clients."""

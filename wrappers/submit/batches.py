@@ -52,7 +52,7 @@ def load_plan(
         raise UsageError(
             f"{folder.path} is the study of {before}: {error}", part=str(study.file)
         ) from error
-    added = {condition_id(run) for run in grown} - {condition_id(run) for run in old}
+    added = {run.condition_id for run in grown} - {run.condition_id for run in old}
     if submitted and added:
         print_message(
             f"{counted(len(added), 'condition')} {inflect(len(added), 'is', 'are')} new: to be run in "
@@ -60,11 +60,6 @@ def load_plan(
             command,
         )
     return grown, states
-
-
-def condition_id(run: Run) -> str:
-    """Return a run's id without its repeat."""
-    return run.run_id.rpartition("-")[0]
 
 
 def select_runs(

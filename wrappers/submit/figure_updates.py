@@ -52,8 +52,8 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
     """Write the plan's runs with the figures of their conditions in the current study; yield
     messages."""
     said, runs = study_files.read_plan_as(folder.path, Run)
-    new = {condition_id(run): run.parameters for run in plan.make_plan(now)}
-    found = [replace(run, parameters=new.get(condition_id(run), run.parameters)) for run in runs]
+    new = {run.condition_id: run.parameters for run in plan.make_plan(now)}
+    found = [replace(run, parameters=new.get(run.condition_id, run.parameters)) for run in runs]
     if remove_figures(now) != remove_figures(before):
         now, toml = before, before.toml
         if not is_session(folder.path):  # a session keeps the rest of its study file
@@ -64,11 +64,6 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
         grown = replace(now, repeat=int(said.get("repeat", now.repeat)))  # [study] stop
         ledger.write_whole(folder.plan, plan.plan_json(grown, found, find_session(folder.path)))
     ledger.write_whole(folder.toml, toml)
-
-
-def condition_id(run: Run) -> str:
-    """Return a run's id without its repeat."""
-    return run.run_id.rpartition("-")[0]
 
 
 def remove_figures(found: study.Study) -> dict[str, Any]:

@@ -14,7 +14,6 @@ import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from steelyard.analysis.base import file_changes
@@ -51,12 +50,7 @@ class StateCache:
             self._known = read_cache(self._study_dir)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, _kind: object, error: object, _trace: object) -> None:
         if error is None and len(self._new) >= FEWEST:
             with contextlib.suppress(OSError):  # not writable, full or busy: no cache
                 self._write()

@@ -100,7 +100,7 @@ class Pbs:
             found = server_log.scan_logs(place, requested, since_unix_s)
         except OSError as error:
             return [], f"{error.filename or place}: {error.strerror}"
-        return list(build_all_rows(list(server_log.build_histories(found)))), ""
+        return list(build_all_rows(server_log.build_histories(found))), ""
 
     def requery_open_jobs(self, found: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
         """Yield the rows, completed by qstat where the logs have no end of a job.
@@ -148,7 +148,8 @@ class Pbs:
                 ids += server_log.list_user_jobs(place, user, since_unix_s)
         if pbs_commands.is_installed():
             told = pbs_commands.query_jobs_once((), self.time_out_s)
-            ids += [i for i, job in told.items() if is_of_user(job, user)]
+            owners = {i: job.get("Job_Owner", "").partition("@")[0] for i, job in told.items()}
+            ids += [i for i, owner in owners.items() if owner == user]
         elif place is None:
             raise MissingError(
                 "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING), and qstat is "
@@ -166,11 +167,6 @@ class Pbs:
     def parse_row(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse_row."""
         return accounting_cells.build_row(tuple(field or "" for field in fields))
-
-
-def is_of_user(job: qstat.Job, user: str) -> bool:
-    """Whether the job's owner, `user@host`, is this user."""
-    return job.get("Job_Owner", "").partition("@")[0] == user
 
 
 def format_job_id(job: JobId) -> str:

@@ -15,7 +15,7 @@ import re
 import time
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -240,8 +240,6 @@ def list_user_jobs(place: Path, user: str, since_unix_s: float) -> Iterator[str]
                     yield parts[2]
 
 
-def build_histories(found: Scan, only: Collection[str] = ()) -> Iterator[History]:
-    """Yield the history of each job that was found."""
-    for job_id, told in found.found.items():
-        if not only or job_id in only:
-            yield read_history(job_id, told, found.dialect)
+def build_histories(found: Scan) -> list[History]:
+    """Return the history of each job that was found."""
+    return [read_history(job_id, told, found.dialect) for job_id, told in found.found.items()]

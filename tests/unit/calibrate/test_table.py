@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from steelyard.analysis.sources.records import find_number
 from steelyard.facts import json_fields
 from steelyard.wrappers.calibrate import cells as calibrate_cells
 from steelyard.wrappers.calibrate import job_results, known_loads, slurm_jobs, table, table_output
@@ -187,7 +188,7 @@ def test_every_planted_wrong_number_turns_its_cell_red(
 ) -> None:
     """In the record, and apart from it in the accounting."""
     spoilt, totals = record(), comment()
-    set_at(spoilt, quantity.path, spoil(table.number_at(spoilt, quantity.path) or 0))
+    set_at(spoilt, quantity.path, spoil(find_number(spoilt, quantity.path) or 0))
     assert wrong(judged(spoilt, comment())) == {(quantity.name, "record")}
     totals[quantity.key] = spoil(totals[quantity.key])
     assert wrong(judged(record(), totals)) == {(quantity.name, "accounting")}
