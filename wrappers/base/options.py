@@ -124,15 +124,10 @@ def add_equivalent(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--equivalent",
         metavar="PERCENT",
-        type=equivalent,
+        type=lambda text: percent_of("--equivalent", text, "2%"),
         help='the largest overhead that does not matter, such as 2%%; overheads can then be found "within '
         '± 2 %%" (default: `equivalent` of the study file)',
     )
-
-
-def equivalent(text: str) -> float:
-    """Return `2%` as a share."""
-    return percent_of("--equivalent", text, "2%")
 
 
 def add_tolerate(parser: argparse.ArgumentParser) -> None:
@@ -140,15 +135,10 @@ def add_tolerate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tolerate",
         metavar="PERCENT",
-        type=tolerate,
+        type=lambda text: percent_of("--tolerate", text, "10%"),
         help="how much worse than at the baseline a figure may be, such as 10%%: states for each factor of "
         "numbers how far it may go (default: `tolerate` of the study file)",
     )
-
-
-def tolerate(text: str) -> float:
-    """Return `10%` as a share."""
-    return percent_of("--tolerate", text, "10%")
 
 
 def percent_of(option: str, text: str, example: str) -> float:

@@ -13,17 +13,14 @@ from pathlib import Path
 
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.rates import is_rate, mean_by_kind
-from steelyard.jobscripts import parameters, registry, runscript
+from steelyard.jobscripts import parameters, registry
 from steelyard.jobscripts.errors import BenchmarkError
-from steelyard.wrappers.base import leftovers
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.run import container_run as run_inside
 from steelyard.wrappers.run import measurement
 from steelyard.wrappers.submit import program_checks as submit_programs
-
-RUN_ID = "run"
 
 
 @dataclass(frozen=True)
@@ -77,26 +74,6 @@ def parse_parameter(benchmark: registry.Benchmark, text: str) -> tuple[str, obje
         raise UsageError(f"-p {text}: {error}", part=text) from error
 
 
-def prepare(chosen: Chosen, folder: Path, condition: str) -> tuple[str, ...]:
-    """Create the run's folder and return the command line that executes the run."""
-    script = folder / "runs" / RUN_ID / "run.sh"
-    script.parent.mkdir(parents=True)
-    (folder / "lib").mkdir()
-    (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
-    variables = submit_programs.program_variables([chosen.benchmark])
-    variables |= {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": leftovers.container_label()}
-    text = runscript.render(
-        chosen.benchmark,
-        chosen.values,
-        study_dir=folder,
-        run_id=RUN_ID,
-        clients=chosen.launcher.clients_per_node,
-        environment=variables | launchers.launcher_variables(chosen.launcher, condition),
-    )
-    script.write_text(text, encoding="utf-8")
-    return "/bin/bash", str(script)
-
-
 def write_script(chosen: Chosen, options: measurement.Options, folder: Path) -> measurement.Options:
     """Write the benchmark's script to folder/benchmark, which receives its output; return options
     that execute it. Raises UsageError if the folder exists."""
@@ -106,8 +83,11 @@ def write_script(chosen: Chosen, options: measurement.Options, folder: Path) -> 
     tags = (*options.tags, f"benchmark={chosen.benchmark.name}")
     if not chosen.launcher.is_bare:
         tags = (*tags, f"launcher={chosen.launcher.text}")
-    command = prepare(chosen, at, options.conditions.network)
-    return replace(options, command=command, tags=tags, launcher=launchers.BARE)
+    variables = submit_programs.program_variables([chosen.benchmark])
+    command = run_inside.write_script(
+        at, chosen.benchmark, chosen.values, chosen.launcher, variables, options.conditions.network
+    )
+    return replace(options, command=tuple(command), tags=tags, launcher=launchers.BARE)
 
 
 def script_folder(folder: Path) -> Path:
@@ -119,7 +99,7 @@ def add_figures(
     chosen: Chosen, folder: Path, measured: measurement.Measurement, attempt_number: int
 ) -> measurement.Measurement:
     """Add the benchmark's figures to the run: means over its iterations and clients."""
-    attempt = script_folder(folder) / "runs" / RUN_ID / f"local.{attempt_number}"
+    attempt = script_folder(folder) / "runs" / run_inside.RUN_ID / f"local.{attempt_number}"
     specs = chosen.describe_figures()
     found: dict[str, list[float]] = {}
     why: dict[str, str] = {}

@@ -15,6 +15,7 @@ from pathlib import Path
 from steelyard.analysis.sources import study_files
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts import registry, runscript
+from steelyard.jobscripts.parameters import Value
 from steelyard.wrappers.base import leftovers, programs
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.launchers import launcher as launchers
@@ -110,26 +111,38 @@ def prepare(
         needs=(),
         template=f"sy_client() {{\n    {body}\n}}",
     )
-    script = folder / "runs" / RUN_ID / "run.sh"
-    script.parent.mkdir(parents=True)
-    (folder / "lib").mkdir()
-    (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
     fixed = {
-        "SY_SCHEDULER": "local",
         "SY_ATTEMPT": ATTEMPT,
         "SY_LAUNCHER_FOLDER": here,
-        "SY_LAUNCHER_LABEL": leftovers.container_label(),
         programs.variable(TIMER): str(timer),
         **({} if stdin is None else {"STEELYARD_INPUT": str(stdin)}),  # visible inside
         **({} if scratch is None else {"SY_SCRATCH_BASE": str(scratch)}),
     }
+    return write_script(folder, benchmark, {}, launcher, fixed, condition)
+
+
+def write_script(
+    folder: Path,
+    benchmark: registry.Benchmark,
+    values: Mapping[str, Value],
+    launcher: Launcher,
+    environment: Mapping[str, str],
+    condition: str,
+) -> list[str]:
+    """Write a run's script and its library below `folder`; return the command line that executes
+    it."""
+    script = folder / "runs" / RUN_ID / "run.sh"
+    script.parent.mkdir(parents=True)
+    (folder / "lib").mkdir()
+    (folder / "lib" / "steelyard.sh").write_text(registry.library(), encoding="utf-8")
+    own = {"SY_SCHEDULER": "local", "SY_LAUNCHER_LABEL": leftovers.container_label()}
     text = runscript.render(
         benchmark,
-        {},
+        values,
         study_dir=folder,
         run_id=RUN_ID,
         clients=launcher.clients_per_node,
-        environment=fixed | launchers.launcher_variables(launcher, condition),
+        environment={**environment, **own, **launchers.launcher_variables(launcher, condition)},
     )
     script.write_text(text, encoding="utf-8")
     return ["/bin/bash", str(script)]
