@@ -68,13 +68,14 @@ def make_lock_folder(folder: Path) -> None:
         )
 
 
-def take_lock(path: Path) -> int:
+def take_lock(path: Path, wait: bool = False) -> int:
     """Return the descriptor of a locked file that is still at `path`: its last holder may have
-    removed it between our open and our lock."""
+    removed it between our open and our lock. Without `wait`, raise BlockingIOError if it is
+    locked."""
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            locks.lock_file(fd)
+            locks.lock_file(fd, wait)
             os.ftruncate(fd, 0)
             os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
             if path.stat().st_ino == os.fstat(fd).st_ino:

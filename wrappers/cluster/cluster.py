@@ -10,7 +10,6 @@ guests (root only) all daemons are in a private network instead: see network.py.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -21,11 +20,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
+from steelyard.wrappers.base.command_lock import take_lock
 from steelyard.wrappers.cluster import config as cluster_config
 from steelyard.wrappers.cluster import daemon_start, guest_start
 from steelyard.wrappers.cluster import daemons as cluster_state
@@ -118,24 +118,12 @@ def lock_folder(folder: Path) -> Iterator[None]:
     lock."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     path = folder.parent / f".{folder.name}.lock"
-    while True:
-        with path.open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            if not is_file_at(file, path):  # the last holder of the lock has removed the file
-                continue
-            try:
-                yield
-            finally:
-                path.unlink(missing_ok=True)
-            return
-
-
-def is_file_at(file: IO[str], path: Path) -> bool:
-    """Return whether the open file is still the one at this path."""
+    fd = take_lock(path, wait=True)
     try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except FileNotFoundError:
-        return False
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(fd)
 
 
 def start_cluster(config: ClusterConfig) -> Cluster:
