@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -174,3 +174,13 @@ def number(part: str, name: str, word: str) -> float:
     if not math.isfinite(value):
         raise OutputError(part, f"{name}: '{word[:60]}' cannot be")
     return value
+
+
+def positive(part: str, table: Mapping[str, object], key: str) -> float:
+    """A number above 0 of a JSON object."""
+    value = table.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise OutputError(part, f"{key} is {value!r}, a number is needed")
+    if not 0 < value < 1e300:  # NaN too
+        raise OutputError(part, f"{key} is {value!r}, which cannot be")
+    return float(value)

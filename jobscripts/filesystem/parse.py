@@ -9,7 +9,7 @@ from typing import Any
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import OutputError
-from steelyard.jobscripts.output import read_output
+from steelyard.jobscripts.output import positive, read_output
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
 
@@ -85,18 +85,9 @@ def _iteration(name: str, number: int, line: dict[str, Any], metric: str) -> lis
     where = f"{name} line {number + 1}"
     if line.get("iteration") != number:
         raise OutputError(where, f"iteration {number} expected, found {line.get('iteration')!r}")
-    seconds, size, files = (_positive(where, line, key) for key in ("seconds", "bytes", "files"))
+    seconds, size, files = (positive(where, line, key) for key in ("seconds", "bytes", "files"))
     return [
         Result(metric, seconds, "s", number),
         Result("throughput", size / seconds, "bytes_per_s", number),
         Result("files_per_s", files / seconds, "files_per_s", number),
     ]
-
-
-def _positive(where: str, line: dict[str, Any], key: str) -> float:
-    value = line.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise OutputError(where, f"{key} is {value!r}, a number is needed")
-    if not 0 < value < 1e300:  # NaN too
-        raise OutputError(where, f"{key} is {value!r}, which cannot be")
-    return float(value)

@@ -7,14 +7,13 @@ omitted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output import last_words, read_document, read_output
+from steelyard.jobscripts.output import last_words, positive, read_document, read_output
 from steelyard.jobscripts.registry import Result
 
 ASKED = ("rw", "bs", "size", "numjobs", "iodepth", "ioengine", "direct", "end_fsync")
@@ -77,7 +76,7 @@ def _rates(name: str, jobs: list[dict[str, Any]]) -> list[Result]:
     for direction in ("read", "write"):
         sections = _active(name, jobs, direction)
         for metric, key in (("bandwidth", "bw_bytes"), ("iops", "iops")):
-            value = sum(_number(name, section, key) for section in sections)
+            value = sum(positive(name, section, key) for section in sections)
             sums[metric] += value
             if sections:
                 found.append(Result(f"{direction}_{metric}", value, units[metric], 1))
@@ -94,7 +93,7 @@ def _active(name: str, jobs: list[dict[str, Any]], direction: str) -> list[dict[
         if not isinstance(section, dict) or "total_ios" not in section:
             raise OutputError(name, f"a group without '{direction}'")
         if section["total_ios"] != 0:
-            _number(name, section, "total_ios")
+            positive(name, section, "total_ios")
             found.append(section)
     return found
 
@@ -104,13 +103,13 @@ def _latencies(name: str, jobs: list[dict[str, Any]], direction: str) -> list[Re
     if not sections:
         return []
     latencies = [_latency(name, section, direction) for section in sections]
-    weights = [_number(name, section, "total_ios") for section in sections]
-    means = [_number(name, latency, "mean") for latency in latencies]
+    weights = [positive(name, section, "total_ios") for section in sections]
+    means = [positive(name, latency, "mean") for latency in latencies]
     mean = sum(w * m for w, m in zip(weights, means, strict=True)) / sum(weights)
     found = [Result(f"{direction}_latency_mean", mean / 1e9, "s", 1)]
     if len(sections) == 1:
         for short, long in PERCENTILES.items():
-            value = _number(name, latencies[0]["percentile"], long)
+            value = positive(name, latencies[0]["percentile"], long)
             found.append(Result(f"{direction}_latency_{short}", value / 1e9, "s", 1))
     return found
 
@@ -124,12 +123,3 @@ def _latency(name: str, section: dict[str, Any], direction: str) -> dict[str, An
         if isinstance(latency.get("percentile"), dict):
             return latency
     raise OutputError(name, f"{direction} has no percentiles")
-
-
-def _number(name: str, section: dict[str, Any], key: str) -> float:
-    value = section.get(key)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise OutputError(name, f"{key} is {value!r}, a number is needed")
-    if not (math.isfinite(value) and value > 0):
-        raise OutputError(name, f"{key} is {value!r}, which cannot be")
-    return float(value)

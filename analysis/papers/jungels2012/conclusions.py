@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from steelyard.analysis.papers.claims import Facts, parse_facts, read_csv_rows
 from steelyard.analysis.papers.conditions import has_facts
@@ -24,6 +25,9 @@ LEVEL = 1 - CONFIDENCE
 
 Key = tuple[str, str, str]  # variant, condition, the condition it is compared with
 Pairs = dict[Key, tuple[Row, Row]]
+
+
+FACTS = ("level", "against", "only")  # columns of conclusions.csv
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +98,11 @@ class Tested:
 
 def read_conclusions(folder: Path = FOLDER) -> list[Conclusion]:
     """Return the conclusions in the order of the file."""
-    return [
-        Conclusion(
-            sentence=row["sentence"],
-            wording=row["wording"],
-            place=row["place"],
-            variants=row["variants"],
-            level=parse_facts(row["level"], {}),
-            against=parse_facts(row["against"], {}),
-            only=parse_facts(row["only"], {}),
-            expect=row["expect"],
-        )
-        for row in read_csv_rows(folder / "conclusions.csv")
-    ]
+    found = []
+    for row in read_csv_rows(folder / "conclusions.csv"):
+        facts: dict[str, Any] = {name: parse_facts(row[name], {}) for name in FACTS}
+        found.append(Conclusion(**row | facts))
+    return found
 
 
 def judge_conclusions(summary: Summary, conclusions: Sequence[Conclusion]) -> list[Tested]:
