@@ -1,12 +1,13 @@
 """How long a user waits for the command line: `--help`, and `status` of 10,000 runs.
 
-In turn: Python that does nothing, `steelyard --help`, `pip --help` as another well-known program in
-the same environment; then `steelyard status` of a study whose runs all have a result (so that no
-scheduler is asked: what squeue takes is the scheduler's), the first look at it and a later one, and a
-script that only reads its plan and every result.json and counts states. Budgets: `--help` 150 ms
-(DESIGN), a later look 0.5 s.
-Last line: JSON with help_ms, python_ms, pip_ms, ratio_pip (help / pip), first_s, status_s, script_s,
-ratio_first, ratio_script (medians of wall time), help_cpu_ms, first_cpu_s, status_cpu_s,
+Three programs take turns: Python that does nothing, `steelyard --help`, and `pip --help` as another
+well-known program in the same environment. Then `steelyard status` of a study in which every run
+has a result, so that no scheduler is queried: first call and later calls. Its peer is a script that
+only reads the plan and every result.json and counts states. Budgets: `--help` 150 ms (DESIGN), a
+later `status` 0.5 s.
+
+Last line: JSON with help_ms, python_ms, pip_ms, ratio_pip (help / pip), first_s, status_s,
+script_s, ratio_first, ratio_script (medians of wall time), help_cpu_ms, first_cpu_s, status_cpu_s,
 script_cpu_s, runs, load.
 """
 
@@ -43,7 +44,7 @@ print(states)
 
 
 def make(folder: Path, runs: int) -> Path:
-    """A study with a plan and a result for every run."""
+    """Make a study with a plan and a result for every run."""
     study_dir = folder / "bench.study"
     study_dir.mkdir()
     size = collect_study.BLOCKS
@@ -57,7 +58,7 @@ def make(folder: Path, runs: int) -> Path:
 
 
 def in_turn(programs: dict[str, list[str]], repeat: int) -> dict[str, Cost]:
-    """Medians of each; once beforehand, so that all files are in memory."""
+    """Return each program's medians; a first, unmeasured execution fills the page cache."""
     costs: dict[str, list[Cost]] = {name: [] for name in programs}
     for number in range(repeat + 1):
         for name, arguments in programs.items():
@@ -68,7 +69,7 @@ def in_turn(programs: dict[str, list[str]], repeat: int) -> dict[str, Cost]:
 
 
 def median(costs: list[Cost]) -> Cost:
-    """Of each figure by itself."""
+    """Return the median of each figure."""
     seconds, cpu, memory = (statistics.median(column) for column in zip(*costs, strict=True))
     return seconds, cpu, memory
 
@@ -89,7 +90,7 @@ def main() -> int:
     )
     with tempfile.TemporaryDirectory(prefix="sy-cli-") as name:
         study_dir = str(make(Path(name), asked.runs))
-        time.sleep(file_changes.RACE_NS / 1e9)  # as of a study whose runs have ended before
+        time.sleep(file_changes.RACE_NS / 1e9)  # as in a study whose runs ended earlier
         first = f"rm -f {study_dir}/{state_cache.FILE}; exec {STEELYARD} status {study_dir}"
         states = in_turn(
             {
@@ -111,7 +112,7 @@ def main() -> int:
 
 
 def document(helps: dict[str, Cost], states: dict[str, Cost]) -> dict[str, float]:
-    """The last line."""
+    """Return the last line's content."""
     python, ours, pip = helps.values()
     first, status, script = states.values()
     return {

@@ -1,15 +1,18 @@
-"""What merging a study costs: `steelyard collect` of 1 million accounting rows, 100 million samples.
+"""What merging a study costs: `steelyard collect` of 1 million accounting rows, 100 million
+samples.
 
-The peers: pandas on the same files, one after the other, 200 at a time; and DuckDB's read_csv, which
-reads the samples, does nothing else and keeps nothing. --scale takes a part of that study (0.05:
-500 runs, 50,000 rows, 5 million samples: two or three minutes with the making of it); --samples
-gives every node fewer samples, so that many small files count: --scale 1 --samples 30 --no-peer is
-the accounting, and the collect with nothing new, whose budget is 5 s. Budget (DESIGN), at scale 1:
-120 s, 2 GB. Last line: JSON with rows, samples, seconds, rss_mb (largest resident set), ratio_pandas
-(our seconds / pandas' seconds; null without the peer), ratio_pandas_cpu (of CPU seconds), cpu_s,
+The peers are pandas on the same files, 200 at a time, and DuckDB's read_csv, which only reads the
+samples and stores nothing. --scale selects a part of that study (0.05: 500 runs, 50,000 rows, 5
+million samples; that takes two or three minutes, including its preparation). --samples gives every
+node fewer samples, so that the number of small files dominates: --scale 1 --samples 30 --no-peer
+measures the accounting, and a collect with nothing new, whose budget is 5 s. Budget (DESIGN), at
+scale 1: 120 s, 2 GB.
+
+Last line: JSON with rows, samples, seconds, rss_mb (largest resident set), ratio_pandas (our
+seconds / pandas' seconds; null without the peer), ratio_pandas_cpu (of CPU seconds), cpu_s,
 again_seconds and again_cpu_s (a second collect with nothing new), read_csv_seconds, read_csv_cpu_s,
-ratio_read_csv (of CPU seconds), load (of the machine, one minute's mean before and after), runs,
-scale. On a loaded machine CPU seconds say more than seconds.
+ratio_read_csv (of CPU seconds), load (one minute's mean before and after), runs, scale. On a busy
+machine CPU seconds are more reliable than seconds.
 """
 
 from __future__ import annotations
@@ -34,9 +37,10 @@ Cost = tuple[float, float, float]  # seconds, CPU seconds, MB (largest resident 
 
 
 def measured(arguments: list[str], environment: dict[str, str] | None = None) -> Cost:
-    """What a program costs; RuntimeError when it fails.
+    """Return what a program costs; raise RuntimeError if it fails.
 
-    Python keeps what it has compiled, as pip has it kept: to compile Steelyard anew takes 0.2 s.
+    Python's compiled files are stored, as after an installation by pip: to compile Steelyard takes
+    0.2 s.
     """
     around = dict(environment or os.environ)
     around.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -59,7 +63,7 @@ def measured(arguments: list[str], environment: dict[str, str] | None = None) ->
 
 
 def collect(made: collect_study.Made) -> Cost:
-    """`steelyard collect` as a user calls it."""
+    """Return the cost of `steelyard collect` as a user calls it."""
     program = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "collect"]
     where = [str(made.study_dir), "--record-dir", str(made.record_dir)]
     path = f"{made.bin_dir}:{os.environ['PATH']}"
@@ -67,20 +71,20 @@ def collect(made: collect_study.Made) -> Cost:
 
 
 def pandas(made: collect_study.Made, out: Path) -> Cost:
-    """The peer."""
+    """Return the cost of the peer with pandas."""
     peer = str(Path(__file__).with_name("collect_peer.py"))
     where = (made.study_dir, made.record_dir, made.accounting_dir, out)
     return measured([sys.executable, "-P", peer, *map(str, where)])
 
 
 def read_csv(made: collect_study.Made) -> Cost:
-    """Reading the samples alone."""
+    """Return the cost of reading only the samples."""
     program = str(Path(__file__).with_name("collect_read_csv.py"))
     return measured([sys.executable, "-P", program, str(made.record_dir)])
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=0.05, help="1 is the whole study")
     parser.add_argument("--samples", type=int, default=collect_study.SAMPLES, help="per node")
@@ -90,13 +94,13 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Make, measure, print."""
+    """Make the study, measure, print."""
     asked = arguments()
     with tempfile.TemporaryDirectory(prefix="sy-collect-", dir=asked.dir) as name:
         folder = Path(name)
         made = collect_study.make(folder, asked.scale, asked.samples)
         measured([sys.executable, "-P", "-c", "import steelyard.analysis.collect.merge"])
-        time.sleep(file_changes.RACE_NS / 1e9)  # as of a study whose runs have ended before
+        time.sleep(file_changes.RACE_NS / 1e9)  # as in a study whose runs ended earlier
         load = [os.getloadavg()[0]]
         ours = collect(made)
         load.append(os.getloadavg()[0])

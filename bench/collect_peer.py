@@ -1,7 +1,7 @@
-"""What a script with pandas does with the same files: bench/collect.py runs it beside collect.
+"""A script with pandas for the same files: the peer of bench/collect.py.
 
-Reads the accounting, every result.json, record and file of samples, joins them to the runs, and
-writes the tables as Parquet. It keeps nothing between two calls and checks nothing.
+It reads the accounting, every result.json, record and file of samples, joins them to the runs, and
+writes the tables as Parquet. It stores nothing between two calls and checks nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILES_AT_ONCE = 200
 
 
 def records_of(folder: Path, runs: pd.DataFrame, out: Path) -> pd.DataFrame:
-    """All records; their samples go to `out`, some files at a time: all would need 20 GB."""
+    """Return all records; write their samples to `out`, some files at a time: all need 20 GB."""
     records, samples = [], []
     paths = sorted(folder.glob("*/*.json"))
     for done, path in enumerate(paths, 1):
@@ -35,7 +35,7 @@ def records_of(folder: Path, runs: pd.DataFrame, out: Path) -> pd.DataFrame:
 
 
 def main(study_dir: Path, record_dir: Path, accounting_dir: Path, out: Path) -> None:
-    """Everything into `out`."""
+    """Write all tables to `out`."""
     out.mkdir()
     plan = pd.DataFrame(json.loads((study_dir / "plan.json").read_bytes())["runs"])
     results = pd.DataFrame(

@@ -1,4 +1,4 @@
-"""A peer of bench/collect.py: DuckDB's read_csv reads every sample of the records, keeps nothing."""
+"""A peer of bench/collect.py: DuckDB's read_csv reads every sample, and stores nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steelyard.analysis.store.spool import quote_path, quote_text
 
 
 def main(record_dir: Path) -> None:
-    """The largest value of every column, as collect reads what is not as the sampler writes it."""
+    """Compute the maximum of every column; collect reads samples of other writers in this way."""
     paths = sorted(record_dir.glob("*/*.csv"))
     with paths[0].open(encoding="utf-8") as file:
         columns = file.readline().rstrip("\n").split(",")

@@ -1,7 +1,7 @@
-"""The study that bench/collect.py collects: what 10,000 runs on two nodes each leave behind.
+"""The study that bench/collect.py collects: the files of 10,000 runs on two nodes each.
 
-At scale 1: 1 million rows of sacct, 20,000 records and 100 million samples. Made from the recorded
-record, output and accounting of tests/data, so that every reader sees what it sees in earnest.
+At scale 1 it has 1 million rows of sacct, 20,000 records and 100 million samples. It is made from
+the recorded record, output and accounting of tests/data, so that every reader gets realistic input.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from steelyard.analysis.sources.sacct import DELIMITER, FIELDS
 from steelyard.facts import quantities
 
 DATA = Path(__file__).parents[1] / "tests" / "data"
-RUNS, STEPS, SAMPLES = 10_000, 99, 5_000  # at scale 1; rows per run but the job's own; per node
+RUNS, STEPS, SAMPLES = 10_000, 99, 5_000  # at scale 1; rows per run without the job's own; per node
 CONDITIONS, BLOCKS = 100, 10
 NODES = ("n1", "n2")
-# All over long ago: the accounting of what may still change is asked again.
+# Long ago: the accounting of recent jobs may change and is requested again.
 BEGIN, RUN_S, RATE_HZ = 1_790_000_000, 600, 10.0
-BODIES = 16  # different bodies of samples, dealt out in turn
+BODIES = 16  # different bodies of samples, assigned in turn
 
 COLUMNS = (
     *(column.name for column in quantities.COLUMNS),
     *("energy_j:package-0", "rx_bytes:eth0", "tx_bytes:eth0"),
 )
-# What `sacct` is in the benchmark: the recorded answer to each array's id, out of a file.
+# The `sacct` of the benchmark prints the recorded answer for each array's id from a file.
 SACCT = """#!/bin/sh
 for last; do :; done
 if [ "$last" = --helpformat ]; then cat "{folder}/helpformat.txt"; exit; fi
@@ -38,11 +38,11 @@ for id in $last; do cat "{folder}/$id.txt"; done
 
 @dataclass(frozen=True)
 class Made:
-    """The study on disk and how much of it there is."""
+    """The study on disk and its size."""
 
     study_dir: Path
     record_dir: Path
-    bin_dir: Path  # with `sacct`
+    bin_dir: Path  # contains `sacct`
     accounting_dir: Path
     runs: int
     rows: int
@@ -51,7 +51,7 @@ class Made:
 
 
 def make(folder: Path, scale: float, samples_per_node: int = SAMPLES) -> Made:
-    """A study of scale x 10,000 runs below `folder`."""
+    """Make a study of scale x 10,000 runs below `folder`."""
     runs = max(round(RUNS * scale), BLOCKS)
     study_dir, record_dir = folder / "bench.study", folder / "records"
     accounting_dir, bin_dir = folder / "accounting", folder / "bin"
@@ -79,14 +79,14 @@ def make(folder: Path, scale: float, samples_per_node: int = SAMPLES) -> Made:
 
 @dataclass(frozen=True)
 class JobId:
-    """A task of a block's array."""
+    """The id of a task in a block's array."""
 
     array: str
     task: int
 
     @property
     def raw(self) -> str:
-        """The last id of an array is the array's own; here the first task has it."""
+        """Return the raw id: the array itself has the last one; here the first task has it."""
         return str(int(self.array) + self.task)
 
 
@@ -99,7 +99,7 @@ def start_of(run: int) -> int:
 
 
 def write_plan(study_dir: Path, runs: int, blocks: list[list[int]]) -> None:
-    """plan.json, submissions.jsonl, study.toml."""
+    """Write plan.json, submissions.jsonl and study.toml."""
     planned = [planned_run(run, position) for position, run in enumerate(range(runs), 1)]
     study = {"name": "bench", "seed": 1, "baseline": {"level": 0},
              "factors": {"level": list(range(CONDITIONS))}}  # fmt: skip
@@ -117,7 +117,7 @@ def write_plan(study_dir: Path, runs: int, blocks: list[list[int]]) -> None:
 
 
 def planned_run(run: int, position: int) -> dict[str, object]:
-    """A run of plan.json."""
+    """Return a run of plan.json."""
     level = run % CONDITIONS
     return {
         "run_id": run_id(run), "block": run % BLOCKS, "position": position,
@@ -129,7 +129,7 @@ def planned_run(run: int, position: int) -> dict[str, object]:
 
 
 def write_run(study_dir: Path, run: int, job: JobId) -> None:
-    """The attempt's folder."""
+    """Write the attempt's folder."""
     folder = study_dir / "runs" / run_id(run) / f"{job.raw}.0"
     folder.mkdir(parents=True)
     start = start_of(run) + 0.25
@@ -148,7 +148,7 @@ def write_run(study_dir: Path, run: int, job: JobId) -> None:
 def write_records(
     record_dir: Path, run: int, job: JobId, record: dict[str, object], bodies: list[bytes]
 ) -> None:
-    """Both nodes' records with their samples."""
+    """Write the records of both nodes with their samples."""
     folder = record_dir / job.raw
     folder.mkdir()
     start = start_of(run)
@@ -163,18 +163,21 @@ def write_records(
             ",".join(COLUMNS).encode() + b"\n" + bodies[run % BODIES]
         )
         for suffix in ("json", "csv"):
-            (folder / f"{stem}.{suffix}").chmod(0o440)  # as the node program's are
+            (folder / f"{stem}.{suffix}").chmod(0o440)  # as by the node program
 
 
 def body(number: int, samples: int) -> bytes:
-    """Lines of samples of one job; its day is its number's."""
+    """Return the lines of samples of one job; its day depends on `number`."""
     begin = BEGIN + number * 6 * 3600
     return "".join(body_lines(begin, samples, random.Random(number))).encode()
 
 
 def body_lines(begin: float, samples: int, noise: random.Random) -> Iterator[str]:
-    """One line per period; all counters grow, by other amounts every time: as hard to compress
-    as those of a job."""
+    """Yield one line per period.
+
+    All counters grow, by different amounts: the lines are as hard to compress as those of a real
+    job.
+    """
     cpu_s = energy_j = pressure_s = 0.0
     rchar, wchar, read, write, rx, tx, segments = [0] * 7
     for n in range(samples):
@@ -190,7 +193,7 @@ def body_lines(begin: float, samples: int, noise: random.Random) -> Iterator[str
             rx += noise.randrange(30000)
             tx += noise.randrange(9000)
             segments += noise.randrange(7)
-        rtt = f"{noise.gauss(0.025, 1e-4):.6f}" if n % 10 == 9 else ""  # once a second at most
+        rtt = f"{noise.gauss(0.025, 1e-4):.6f}" if n % 10 == 9 else ""  # at most once per second
         cells = {
             "unix_s": begin + at, "elapsed_s": at, "cpu_s": cpu_s,
             "memory_bytes": 104857600 + 4096 * noise.randrange(2000), "processes": 2 + n % 3,
@@ -204,12 +207,12 @@ def body_lines(begin: float, samples: int, noise: random.Random) -> Iterator[str
 
 
 def cell_text(value: float | str) -> str:
-    """As the sampler writes it."""
+    """Format a value as the sampler does."""
     return f"{value:.6f}" if isinstance(value, float) else str(value)
 
 
 def write_accounting(folder: Path, blocks: list[list[int]], jobs: dict[int, JobId]) -> None:
-    """What sacct says of each array, in the recorded form of 24.11 with its field Restarts."""
+    """Write sacct's answer for each array, in the recorded form of 24.11 with field Restarts."""
     (folder / "helpformat.txt").write_text(" ".join(FIELDS), encoding="utf-8")
     for block in blocks:
         array = jobs[block[0]].array
@@ -219,7 +222,7 @@ def write_accounting(folder: Path, blocks: list[list[int]], jobs: dict[int, JobI
 
 
 def accounting_lines(run: int, job: JobId) -> Iterator[str]:
-    """The job's row and those of its steps."""
+    """Yield the job's row and those of its steps."""
     start = start_of(run)
     shared = {
         "Cluster": "steelyard", "Account": "root", "State": "COMPLETED", "ExitCode": "0:0",
@@ -236,6 +239,6 @@ def accounting_lines(run: int, job: JobId) -> Iterator[str]:
 
 
 def accounting_line(job: JobId, step: str, values: dict[str, str]) -> str:
-    """One line as `sacct -P` writes it."""
+    """Return a line of `sacct -P`."""
     ids = {"JobID": f"{job.array}_{job.task}{step}", "JobIDRaw": f"{job.raw}{step}"}
     return DELIMITER.join((values | ids).get(name, "") for name in FIELDS) + "\n"

@@ -1,12 +1,14 @@
-"""Whether the statistics keep what they promise: 10,000 simulated studies for every setting.
+"""Whether the statistics hold their guarantees: 10,000 simulated studies for every setting.
 
-Each study is drawn from a known distribution and goes through the functions that the report uses.
-Coverage: how often the 95 % interval that is told holds the true value (to be within 93.5 … 96.5 %;
-of settings that no method meets so closely, such as rare delays, at least 93.5). False alarms: how often a difference, warm-up, second hump, break or drift is told where there is none (at
-most 5.0 %). The peer in the table is what a script would do instead: scipy's plain BCa bootstrap on
-every tenth study, uncorrected tests, and stopping at the first narrow 95 % interval.
-A setting within 2 standard errors of what is promised is decided by ten times as many studies.
-Known limits stand in a table of their own and are promised nowhere.
+Each study is drawn from a known distribution and analyzed by the functions that the report uses.
+Coverage is how often the reported 95 % interval contains the true value. It must be within 93.5 …
+96.5 %, or at least 93.5 in settings that no method meets so closely, such as rare delays. False
+alarms are how often a difference, warm-up, second hump, break or drift is reported although none
+exists (at most 5.0 %). The peer in the table is what a script would do instead: scipy's plain BCa
+bootstrap on every tenth study, uncorrected tests, and stopping at the first narrow 95 % interval. A
+setting within 2 standard errors of a limit is decided by ten times as many studies. Known
+limitations have their own table and no guarantee.
+
 Last line: JSON with coverage_min, coverage_max, false_alarm_max (shares of 1), studies, seconds.
 """
 
@@ -28,20 +30,20 @@ from coverage_settings import ALARMS, CAUTIOUS, INTERVALS, LIMITS, SETTINGS
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
 STUDIES = 10_000
-MORE, LEAST = 9, 1000  # times as many again where the first, if not so few, do not decide
+MORE, LEAST = 9, 1000  # factor of additional studies if the first do not decide; least number
 PEER_EVERY = 10
 CHUNKS = 8
 COVERAGE = (0.935, 0.965)
-FALSE_ALARMS = 0.0505  # 5.0 %, as it is told: an exact test of 5 % lies on it
+FALSE_ALARMS = 0.0505  # 5.0 % as printed: an exact test of 5 % is at the limit
 
 
 @dataclass
 class Tally:
-    """How many studies, and how many of them held (or told)."""
+    """The number of studies, and of those whose interval held (or that had an alarm)."""
 
     studies: int = 0
     hits: int = 0
-    untold: int = 0  # of these: without an interval
+    untold: int = 0  # studies without an interval
     peer_studies: int = 0
     peer_hits: int = 0
 
@@ -55,7 +57,7 @@ class Tally:
 
 
 def simulate(job: tuple[str, int, int]) -> tuple[str, Tally]:
-    """A part of a setting's studies; the seed is the part's, and of the setting's name."""
+    """Simulate a part of a setting's studies, with a seed of the setting's name and the part."""
     name, part, studies = job
     study = SETTINGS[name]
     chance = np.random.default_rng((zlib.crc32(name.encode()), part))
@@ -72,7 +74,7 @@ def simulate(job: tuple[str, int, int]) -> tuple[str, Tally]:
 
 
 def run(studies: int) -> dict[str, Tally]:
-    """All settings, on all processors."""
+    """Simulate all settings, on all processors."""
     tallies = {name: Tally() for name in SETTINGS}
     each = studies // CHUNKS
     with multiprocessing.Pool() as pool:
@@ -85,7 +87,7 @@ def run(studies: int) -> dict[str, Tally]:
 
 
 def add(pool: Pool, tallies: dict[str, Tally], jobs: list[tuple[str, int, int]]) -> None:
-    """What these jobs find."""
+    """Add the results of these jobs."""
     for name, tally in pool.imap_unordered(simulate, jobs):
         whole = tallies[name]
         for field in vars(whole):
@@ -93,7 +95,7 @@ def add(pool: Pool, tallies: dict[str, Tally], jobs: list[tuple[str, int, int]])
 
 
 def is_close(name: str, tally: Tally) -> bool:
-    """Whether chance might have carried the share over what is promised, to either side."""
+    """Whether chance could have moved the share across a limit, in either direction."""
     if name in ALARMS:
         ends: tuple[float, ...] = (FALSE_ALARMS,)
     else:
@@ -104,7 +106,7 @@ def is_close(name: str, tally: Tally) -> bool:
 
 
 def print_table(tallies: dict[str, Tally], title: str, settings: Iterable[str]) -> None:
-    """Shares in percent, and how many studies they rest on."""
+    """Print shares in percent, and the number of studies behind each."""
     print(f"{title:<38} {'ours %':>7} {'peer %':>7} {'none %':>7} {'studies':>8}")
     for name in settings:
         found = tallies[name]
@@ -115,7 +117,7 @@ def print_table(tallies: dict[str, Tally], title: str, settings: Iterable[str]) 
 
 
 def main() -> int:
-    """Print the tables and the line of JSON; exit code 1 when a promise is not kept."""
+    """Print the tables and the line of JSON; return 1 if a guarantee does not hold."""
     studies = int(sys.argv[1]) if len(sys.argv) > 1 else STUDIES
     begin = time.monotonic()
     tallies = run(studies)

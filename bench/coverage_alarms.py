@@ -1,4 +1,4 @@
-"""Studies of bench/coverage.py in which nothing is to be told."""
+"""Studies of bench/coverage.py in which nothing must be reported."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from steelyard.analysis.summary.slopes import FactorLine, correct_p
 
 def tells_difference(ours: list[float], base: list[float]) -> bool:
     like = [value / 1.1 for value in ours]
-    p = (welch(like, base) or 0.0) * 1.25  # as summary_design.p_of_means: 4 % in the place of 5 %
+    p = (welch(like, base) or 0.0) * 1.25  # as summary_design.p_of_means: 4 % instead of 5 %
     return p <= 0.05 and differs(compute_overhead(like, base, STOPPING_CONFIDENCE), p)
 
 
 def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_of: float) -> Study:
-    """Any difference told among conditions that are all like the baseline; the peer: any p < 0.05.
+    """Study alarms: a difference reported among conditions that all equal the baseline.
 
-    The baseline has `m` runs, and `base_of` for its share where that differs.
+    The peer: any p < 0.05. The baseline has `m` runs, and `base_of` for its share if that differs.
     """
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
@@ -42,7 +42,7 @@ def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_
         told = any(
             differs(compute_overhead(values, base), p)
             for values, p in zip(conditions, corrected, strict=True)
-            if p <= 0.05  # above it the verdict is the same whatever the interval
+            if p <= 0.05  # a larger p decides alone, whatever the interval
         )
         return told, min(tests) < 0.05
 
@@ -50,7 +50,7 @@ def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_
 
 
 def block_verdict_study(blocks: int, block_share: float) -> Study:
-    """A difference told between sides that are alike in each block; the peer does not pair them."""
+    """Study a difference reported between equal sides with blocks; the peer does not pair them."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
         luck = 1 + block_share * chance.standard_normal(blocks)
@@ -64,7 +64,7 @@ def block_verdict_study(blocks: int, block_share: float) -> Study:
 
 
 def job_verdict_study(n: int, runs: int, job_share: float) -> Study:
-    """A difference told between sides whose jobs differ by luck; the peer's test is of runs."""
+    """Study a difference reported between sides whose jobs vary; the peer tests runs."""
 
     def side(chance: Chance) -> list[list[float]]:
         luck = 1 + job_share * chance.standard_normal(n)
@@ -80,7 +80,7 @@ def job_verdict_study(n: int, runs: int, job_share: float) -> Study:
 
 
 def node_study(series: int, nodes: int, n: int) -> Study:
-    """A node effect told of any series (SY25) where nodes are alike; the peer: any p < 0.05."""
+    """Study a node effect (SY25) reported of a series with equal nodes; the peer: any p < 0.05."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
         tests = [
@@ -93,7 +93,7 @@ def node_study(series: int, nodes: int, n: int) -> Study:
 
 
 def lines_study(lines: int) -> Study:
-    """Any rise, fall or break told of levels that are all alike; the peer: any interval without 0."""
+    """Study a slope or break reported of constant levels; the peer: any interval without 0."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
         found = [
@@ -111,7 +111,7 @@ def lines_study(lines: int) -> Study:
 
 
 def series_study(draw: Draw, n: int, finds: Callable[[list[float]], object]) -> Study:
-    """Anything found in a series of one steady distribution."""
+    """Study anything found in a series of one constant distribution."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
         return finds(draw(chance, n).tolist()) is not None, None
@@ -120,7 +120,7 @@ def series_study(draw: Draw, n: int, finds: Callable[[list[float]], object]) -> 
 
 
 def many_warm_ups_study(draw: Draw, n: int, series: int) -> Study:
-    """A warm-up told of any of so many steady series (SY20); the peer: any found by itself."""
+    """Study a warm-up (SY20) reported of any constant series; the peer: any without correction."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
         found = [find_warm_up(draw(chance, n).tolist()) for _ in range(series)]
@@ -131,7 +131,7 @@ def many_warm_ups_study(draw: Draw, n: int, series: int) -> Study:
 
 
 def many_humps_study(draw: Draw, n: int, series: int) -> Study:
-    """Humps told of any of so many series that have one (SY21)."""
+    """Study two humps (SY21) reported of any of several series with one hump."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
         return any(find_two_humps(draw(chance, n).tolist(), series) for _ in range(series)), None
@@ -140,9 +140,9 @@ def many_humps_study(draw: Draw, n: int, series: int) -> Study:
 
 
 def drift_study(draw: Draw, conditions: int, n: int) -> Study:
-    """What SY16 tells of conditions in turns: any of each by itself, all together, come and go.
+    """Study the drift (SY16) reported of conditions in turns: single, common, or intermittent.
 
-    The peer: any Spearman's p < 0.05 of a condition by itself.
+    The peer: any Spearman's p < 0.05 of a single condition.
     """
 
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
@@ -162,12 +162,12 @@ def drift_study(draw: Draw, conditions: int, n: int) -> Study:
 
 
 def breaks(noise: list[float]) -> object:
-    """A break in a straight line."""
+    """Find a break in a straight line."""
     return line_break(LEVELS.tolist(), (np.asarray(noise) + 12 * LEVELS).tolist())
 
 
 def inner_study(runs: int, iterations: int) -> Study:
-    """A warm-up told of iterations that have none, but resemble the one before (0.6)."""
+    """Study a warm-up reported of iterations without one that correlate with the previous (0.6)."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
         noise = chance.standard_normal((runs, iterations))

@@ -1,4 +1,4 @@
-"""What the simulated studies of bench/coverage.py are drawn from, and what they ask for."""
+"""Distributions from which the simulated studies of bench/coverage.py are drawn, and helpers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from steelyard.analysis.summary.stopping import count_missing_values
 
 Chance = np.random.Generator
 Values = NDArray[np.float64]
-# One simulated study: ours (whether the interval held, whether an alarm was told; None: nothing
-# told), the peer's.
+# One simulated study returns for us and for the peer: whether the interval held or an alarm was
+# reported; None: nothing was reported.
 Study = Callable[[Chance, bool], tuple[bool | None, bool | None]]
 
 
 def normal(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
-    """Runs with a standard deviation of a share of their mean."""
+    """Draw runs with a standard deviation of a share of their mean."""
     return mean * (1 + share * chance.standard_normal(n))
 
 
 def skewed(chance: Chance, n: int, mean: float = 10.0, share: float = 0.3) -> Values:
-    """Log-normal runs of the same mean: a tail to the slow side, as run times have."""
+    """Draw log-normal runs of the same mean: a tail to the slow side, like run times."""
     variance = math.log1p(share**2)
     return mean * np.exp(math.sqrt(variance) * chance.standard_normal(n) - variance / 2)
 
@@ -34,12 +34,12 @@ Draw = Callable[..., Values]
 
 
 def heavy(chance: Chance, n: int, mean: float = 10.0, share: float = 0.1) -> Values:
-    """Student's t with 3 degrees of freedom: tails as heavy as a variance allows."""
+    """Draw Student's t with 3 degrees of freedom: tails as heavy as a finite variance allows."""
     return mean * (1 + share * chance.standard_t(3, n) / math.sqrt(3))
 
 
 def delayed(times: float) -> Draw:
-    """One run in 20 takes so many times as long."""
+    """Return a distribution in which one run in 20 takes `times` as long."""
 
     def draw(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
         usual = normal(chance, n, mean / (1 + 0.05 * (times - 1)), share)
@@ -49,7 +49,7 @@ def delayed(times: float) -> Draw:
 
 
 def following(correlation: float) -> Draw:
-    """Each run is like the one before it: a first-order process, AR(1)."""
+    """Return a distribution in which runs correlate with the previous one: AR(1)."""
 
     def draw(chance: Chance, n: int, mean: float = 10.0, share: float = 0.05) -> Values:
         noise = chance.standard_normal(n)
@@ -61,11 +61,11 @@ def following(correlation: float) -> Draw:
     return draw
 
 
-SIGMA_HALF = math.sqrt(math.expm1(0.25))  # the share of log-normal runs with sigma 0.5
+SIGMA_HALF = math.sqrt(math.expm1(0.25))  # share of log-normal runs with sigma 0.5
 
 
 def held(low: float | None, high: float | None, truth: float) -> bool | None:
-    """None where no interval is told."""
+    """Whether the interval contains the truth; None: no interval."""
     return None if low is None or high is None else low <= truth <= high
 
 
@@ -78,7 +78,10 @@ LEVELS = np.repeat(PLACES, 5)
 
 
 def grown(chance: Chance, share: float, half_width: float) -> tuple[list[float], list[float]]:
-    """Two conditions, from 5 runs each until both means are known to a share, as submit adds runs."""
+    """Draw two conditions of at least 5 runs each, until both means are known to a share.
+
+    submit adds runs in the same way.
+    """
     ours, base = (
         normal(chance, 2000, 11.0, share).tolist(),
         normal(chance, 2000, 10.0, share).tolist(),
@@ -93,5 +96,5 @@ def grown(chance: Chance, share: float, half_width: float) -> tuple[list[float],
 
 
 def differs(found: Overhead, p: float | None) -> bool:
-    """Whether the report tells a difference."""
+    """Whether the report states a difference."""
     return make_verdict(found, "s", "lower", evidence=Evidence(p)).direction in SHOWN

@@ -1,4 +1,4 @@
-"""Studies of bench/coverage.py of scaling: serial fractions, laws, and the best scale."""
+"""Studies of bench/coverage.py on scaling: serial fractions, laws, and the best scale."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ PEAK = ((1 - SERIAL) / CROSSTALK) ** 0.5
 
 
 def law_times(crosstalk: float = 0.0, scales: tuple[float, ...] = SCALES) -> list[float]:
-    """Seconds by Amdahl's law, or by the USL."""
+    """Return seconds by Amdahl's law, or by the USL."""
     return [100 * (1 + SERIAL * (q - 1) + crosstalk * q * (q - 1)) / q for q in scales]
 
 
 def gustafson_times() -> list[float]:
-    """Seconds for the reference's work where the work grows."""
+    """Return seconds for the reference's work if the work grows with the scale."""
     return [100 / (q - SERIAL * (q - 1)) for q in SCALES]
 
 
 def karp_flatt_study(draw: Draw, n: int, share: float) -> Study:
-    """The serial fraction at 8 processors."""
+    """Study the interval of the serial fraction at 8 processors."""
     one, eight = law_times(scales=(1.0, 8.0))
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
@@ -58,7 +58,7 @@ def karp_flatt_study(draw: Draw, n: int, share: float) -> Study:
 def drawn_curve(
     chance: Chance, times: list[float], draw: Draw, n: int, shares: list[float], block: float
 ) -> Curve:
-    """Runs of each scale; with a share for blocks the luck of each block hits all scales."""
+    """Draw runs of each scale; with a share for blocks, each block varies all scales together."""
     luck = 1 + block * chance.standard_normal(n)
     runs = [
         (draw(chance, n, mean, share) * luck).tolist()
@@ -76,7 +76,7 @@ def law_study(
     shares: list[float] | None = None,
     block: float = 0.0,
 ) -> Study:
-    """A parameter's interval, where the law is not refused; the peer is scipy's curve_fit."""
+    """Study a parameter's interval if the law is not rejected; the peer is scipy's curve_fit."""
     name, value = truth
 
     def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
@@ -89,7 +89,7 @@ def law_study(
 
 
 def scipy_held(curve: Curve) -> bool:
-    """Amdahl's law through all runs by scipy.optimize.curve_fit, ± 2 standard errors."""
+    """Fit Amdahl's law to all runs by scipy.optimize.curve_fit, ± 2 standard errors."""
     from scipy.optimize import curve_fit
 
     places = np.repeat(curve.scales, [len(row) for row in curve.errors])
@@ -111,7 +111,7 @@ def misfit_study(
     shares: list[float] | None = None,
     block: float = 0.0,
 ) -> Study:
-    """Whether a law that holds is refused."""
+    """Study whether a law that holds is rejected."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
         curve = drawn_curve(chance, times, draw, n, shares or [0.05] * len(times), block)
@@ -121,7 +121,7 @@ def misfit_study(
 
 
 def efficient_study(n: int, share: float, efficiencies: tuple[float, ...]) -> Study:
-    """The largest scale with an efficiency of at least 70 %, which is 8."""
+    """Study the largest scale with an efficiency of at least 70 %, which is 8."""
     times = [100 / q / e for q, e in zip(SCALES, efficiencies, strict=True)]
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
@@ -139,7 +139,7 @@ def efficient_study(n: int, share: float, efficiencies: tuple[float, ...]) -> St
 
 
 def best_study(means: tuple[float, ...], n: int, draw: Draw = normal) -> Study:
-    """Whether the level with the least mean (the first) is among those that are told."""
+    """Study whether the level with the least mean (the first) is among the reported ones."""
 
     def study(chance: Chance, _: bool) -> tuple[bool, None]:
         sides = [draw(chance, n, mean, 0.05).tolist() for mean in means]

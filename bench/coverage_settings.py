@@ -1,4 +1,4 @@
-"""The settings of bench/coverage.py: what must hold, what must stay silent, and known limits."""
+"""The settings of bench/coverage.py: intervals, alarms, and known limitations."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from steelyard.analysis.stats.warm_up import find_warm_up
 
 FAMILY = 20
 
-# To be within 93.5 … 96.5 %.
+# Must be within 93.5 … 96.5 %.
 INTERVALS: dict[str, Study] = {
     "mean, normal, n = 3": mean_study(normal, 3),
     "mean, normal, n = 5": mean_study(normal, 5),
@@ -111,7 +111,8 @@ INTERVALS: dict[str, Study] = {
     **SCALING_INTERVALS,
 }
 
-# At least 93.5 %: nothing known to us is closer to 95 there, and does not fall below it elsewhere.
+# Must be at least 93.5 %: no method known to us is closer to 95 here without falling below it
+# elsewhere.
 CAUTIOUS: dict[str, Study] = {
     "overhead, normal, 3 + 3": overhead_study(normal, 3, 3),
     "overhead, heavy tails, 10 + 10": overhead_study(heavy, 10, 10, 0.1),
@@ -141,7 +142,7 @@ CAUTIOUS: dict[str, Study] = {
     **SCALING_CAUTIOUS,
 }
 
-# At most 5 % of studies.
+# Must be at most 5 % of studies.
 ALARMS: dict[str, Study] = {
     "verdict, normal, 5 + 5": verdict_study(normal, 5, 1),
     "verdict, heavy tails, 5 + 5": verdict_study(heavy, 5, 1),
@@ -169,9 +170,9 @@ ALARMS: dict[str, Study] = {
     **SCALING_ALARMS,
 }
 
-# Where no method for so few runs holds what it says (Welch's test of 3 beside 35), or runs are not
-# what it takes them for (of 10 runs half of the studies meet none of the delayed ones; each run is
-# like the one before it): told in docs/report.md, promised nowhere.
+# No guarantee (docs/report.md): no method for so few runs has the stated level (Welch's test of 3
+# against 35), or the runs violate its assumptions (half of the studies of 10 runs contain none of
+# the delayed ones; each run correlates with the previous one).
 LIMITS: dict[str, Study] = {
     "overhead, normal, 3 + 35": overhead_study(normal, 3, 35),
     "overhead, log-normal 0.5, 5 + 35": overhead_study(skewed, 5, 35, SIGMA_HALF),

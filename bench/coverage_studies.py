@@ -1,4 +1,4 @@
-"""Studies of bench/coverage.py that ask whether an interval holds the true value."""
+"""Studies of bench/coverage.py on whether an interval contains the true value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from steelyard.analysis.stats.tolerance import find_crossing
 
 
 def mean_study(draw: Draw, n: int, share: float | None = None) -> Study:
-    """The interval of a mean of what is never negative; the peer is Student's."""
+    """Study the interval of a mean of nonnegative values; the peer is Student's."""
     more = {} if share is None else {"share": share}
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
@@ -43,7 +43,7 @@ def mean_study(draw: Draw, n: int, share: float | None = None) -> Study:
 
 
 def mean_by_group_study(n: int, runs: int, group_share: float) -> Study:
-    """By job or block, each with its own luck; the peer takes runs for independent."""
+    """Study a mean with varying jobs or blocks; the peer takes runs for independent."""
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
         luck = 1 + group_share * chance.standard_normal(n)
@@ -58,7 +58,7 @@ def mean_by_group_study(n: int, runs: int, group_share: float) -> Study:
 def overhead_study(
     draw: Draw, n: int, m: int, share: float = 0.05, base_share: float | None = None
 ) -> Study:
-    """An overhead of 10 %; the peer is scipy's BCa."""
+    """Study an overhead of 10 %; the peer is scipy's BCa."""
     theirs = share if base_share is None else base_share
 
     def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
@@ -70,15 +70,15 @@ def overhead_study(
 
 
 def plain_held(ours: list[float], base: list[float]) -> bool | None:
-    """All runs taken for independent."""
+    """Return the result if all runs are taken for independent."""
     plain = compute_overhead(ours, base)
     return held(plain.low, plain.high, 0.1)
 
 
 def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> Study:
-    """The same, each job with its own luck for all runs in it; the peer takes runs for independent.
+    """Study an overhead with varying jobs; the peer takes runs for independent.
 
-    `least`: jobs have from so many runs to `runs`.
+    `least`: jobs have from this number of runs to `runs`.
     """
 
     def side(chance: Chance, mean: float) -> list[list[float]]:
@@ -99,17 +99,17 @@ def job_study(n: int, runs: int, job_share: float, least: int | None = None) -> 
 
 
 def few_blocks_study(blocks: int, runs: int, block_share: float) -> Study:
-    """So few interleaved blocks that runs count as independent, which they are not."""
+    """Study so few interleaved blocks that runs count as independent, although they are not."""
     paired = block_study(blocks, runs, block_share)
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
-        return paired(chance, True)[1], None  # the peer there
+        return paired(chance, True)[1], None  # there, this is the peer
 
     return study
 
 
 def block_study(blocks: int, runs: int, block_share: float, draw: Draw = normal) -> Study:
-    """Interleaved blocks, each with its own luck for both sides; the peer does not pair them."""
+    """Study interleaved blocks that vary both sides together; the peer does not pair them."""
 
     def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
         luck = 1 + block_share * chance.standard_normal(blocks)
@@ -125,7 +125,7 @@ def block_study(blocks: int, runs: int, block_share: float, draw: Draw = normal)
 
 
 def scipy_held(values: Values, base: Values) -> bool:
-    """The same by scipy.stats.bootstrap with its defaults but fewer resamples."""
+    """Return the result of scipy.stats.bootstrap with its defaults but fewer resamples."""
     from scipy.stats import bootstrap
 
     def ratio(a: Values, b: Values, axis: int = -1) -> Values:
@@ -139,7 +139,7 @@ def scipy_held(values: Values, base: Values) -> bool:
 
 
 def slope_study(grows: float, levels: int = 5, runs: int = 5, draw: Draw | None = None) -> Study:
-    """12 s per s of delay over five levels, five runs each; the spread grows with the delay."""
+    """Study a slope of 12 s per s of delay over five levels; the spread grows with the delay."""
     x = np.repeat(PLACES[:levels], runs)
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
@@ -151,7 +151,7 @@ def slope_study(grows: float, levels: int = 5, runs: int = 5, draw: Draw | None 
 
 
 def block_slope_study(blocks: int, block_sd: float) -> Study:
-    """Each block with luck of its own for all levels in it; the peer takes runs for independent."""
+    """Study a slope with varying blocks; the peer takes runs for independent."""
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
         luck = block_sd * chance.standard_normal((blocks, 1))
@@ -170,7 +170,7 @@ def block_slope_study(blocks: int, block_sd: float) -> Study:
 
 
 def effect_study(n: int, size: float) -> Study:
-    """Hedges' g."""
+    """Study Hedges' g."""
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         found = hedges(
@@ -182,7 +182,7 @@ def effect_study(n: int, size: float) -> Study:
 
 
 def paired_effect_study(blocks: int, size: float, shared: float) -> Study:
-    """Of blocks that share a part of the variance; the peer takes their sides for independent."""
+    """Study Hedges' g of blocks with common variance; the peer takes sides for independent."""
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:
         luck = math.sqrt(shared) * chance.standard_normal(blocks)
@@ -198,7 +198,7 @@ def paired_effect_study(blocks: int, size: float, shared: float) -> Study:
 
 
 def job_effect_study(n: int, runs: int, job_share: float, size: float) -> Study:
-    """The same of jobs' means; the peer takes runs for independent."""
+    """Study Hedges' g of jobs' means; the peer takes runs for independent."""
     sd = math.sqrt(job_share + (1 - job_share) / runs)  # of a job's mean
 
     def side(chance: Chance, shift: float) -> Values:
@@ -220,7 +220,7 @@ def job_effect_study(n: int, runs: int, job_share: float, size: float) -> Study:
 
 
 def split_study(runs: int, transfers: int, draw: Draw = normal, share: float = 0.05) -> Study:
-    """30 % of a difference of 50 s are throughput; 1 GB read, 25 and 10 ns a byte."""
+    """Study a difference of 50 s with 30 % of throughput; 1 GB read, 25 and 10 ns per byte."""
 
     def side(chance: Chance, rest_s: float, s_per_byte: float) -> Side:
         moved = normal(chance, runs, 1e9, 0.02)
@@ -238,7 +238,7 @@ def split_study(runs: int, transfers: int, draw: Draw = normal, share: float = 0
 
 
 def share_study(share: float, packets: int) -> Study:
-    """Lost packets."""
+    """Study the share of lost packets."""
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         found = wilson(int(chance.binomial(packets, share)), packets)
@@ -248,7 +248,7 @@ def share_study(share: float, packets: int) -> Study:
 
 
 def stopping_study(draw: Draw, share: float, runs: int) -> Study:
-    """Stopped when narrow enough, after about `runs`; the peer stops at the first 95 % interval."""
+    """Study a stop when narrow enough, after about `runs`; the peer stops at the first interval."""
     wanted = 1.96 * 10.0 * share / math.sqrt(runs)
 
     def study(chance: Chance, with_peer: bool) -> tuple[bool | None, bool | None]:
@@ -263,7 +263,7 @@ def stopping_study(draw: Draw, share: float, runs: int) -> Study:
 
 
 def grown_study(share: float, half_width: float, tells: Callable[..., bool]) -> Study:
-    """What is told of two conditions when a study with [study] stop has ended."""
+    """Study the report of two conditions after a study with [study] stop."""
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, None]:
         return tells(*grown(chance, share, half_width)), None
@@ -282,7 +282,7 @@ def tells_overhead(ours: list[float], base: list[float]) -> bool | None:
 
 
 def plain_stop(values: list[float], wanted: float) -> bool | None:
-    """Look after each run from the third on, stop at the first 95 % interval narrow enough."""
+    """Stop at the first 95 % interval that is narrow enough, from the third run on."""
     for n in range(3, len(values)):
         found = mean_interval(values[:n])
         if (found.half_width or 0.0) <= wanted:
@@ -296,7 +296,10 @@ TRIED = (0.0, 10.0, 20.0, 50.0, 100.0)  # levels of a factor, such as ms of dela
 def tolerance_study(
     curve: Callable[[float], float], limit: float, n: int, share: float, block_share: float = 0.0
 ) -> Study:
-    """The place at which a curve of this overhead is 10 % above its baseline; n runs of each level."""
+    """Study the level at which a curve of this overhead is 10 % above its baseline.
+
+    Each level has `n` runs.
+    """
     truth = np.array([10.0 * (1 + curve(place)) for place in TRIED])
 
     def study(chance: Chance, _: bool) -> tuple[bool | None, bool | None]:

@@ -1,13 +1,14 @@
-"""What AdminComment costs a batch job's end: from the script's last word until slurmctld has the job's end.
+"""What AdminComment costs a batch job's end: from the script's last command to slurmctld's record.
 
-One throwaway cluster with the plugin, whose plugstack.conf says `admin_comment=yes` and `no` in turn,
-a job each, so that whatever else the machine does hits both; each pair in the other order than the
-last. The script's last word is its own clock's, slurmctld's is that of its log (milliseconds).
---before adds the plugin of another checkout, with its comments. The peer is the plugin that leaves
-AdminComment alone. Budget: 10 ms on the median.
-Last line: JSON with without_ms, with_ms (medians; milliseconds), added_ms (median of pairs) with its 95 %
-interval (added_low_ms, added_high_ms), n, written (of the jobs that were to have a comment), load; with
---before before_ms, before_added_ms, before_low_ms, before_high_ms, too.
+One throwaway cluster has the plugin; plugstack.conf sets `admin_comment=yes` and `no` in turn, for
+one job each, so that other load of the machine affects both. Each pair has the opposite order of
+the previous one. The script's end is measured by its own clock, slurmctld's by its log
+(milliseconds). --before adds the plugin of another checkout, with its comments. The peer is the
+plugin without AdminComment. Budget: 10 ms on the median.
+
+Last line: JSON with without_ms, with_ms (medians; milliseconds), added_ms (median of pairs) with
+its 95 % interval (added_low_ms, added_high_ms), n, written (of the jobs that should have a
+comment), load; with --before also before_ms, before_added_ms, before_low_ms, before_high_ms.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ WITH, WITHOUT = "with", "without"
 
 
 def switch(slurm: Cluster, arm: str) -> None:
-    """Whether jobs that begin from now on have a comment."""
+    """Set whether jobs that begin from now on have a comment."""
     path = slurm.dir / "etc" / "plugstack.conf"
     line = re.sub(r" admin_comment=\w+", "", path.read_text())
     path.write_text(line.replace("\n", f" admin_comment={'no' if arm == WITHOUT else 'yes'}\n"))
@@ -47,7 +48,7 @@ def log_of(slurm: Cluster) -> str:
 
 
 def end_ms(slurm: Cluster, folder: Path) -> tuple[float, bool]:
-    """Of one job, milliseconds; and whether slurmctld has got a comment of it."""
+    """Return the milliseconds of one job's end, and whether slurmctld received its comment."""
     said = folder / "said"
     argv = ["sbatch", "--parsable", "-o", str(said), "--wrap", "sleep 0.3; date +%s%N"]
     job = subprocess.run(
@@ -66,7 +67,7 @@ def end_ms(slurm: Cluster, folder: Path) -> tuple[float, bool]:
 
 
 def measure(folder: Path, before: Path | None, repeat: int) -> tuple[dict[str, list[float]], int]:
-    """Milliseconds of each end, by arm, and how many comments were written of the first arm."""
+    """Return milliseconds of each end, by arm, and the number of comments of the first arm."""
     with arms.up(folder, before) as clusters:
         places = {WITH: clusters[arms.OURS], WITHOUT: clusters[arms.OURS]}
         if before is not None:
@@ -83,7 +84,7 @@ def measure(folder: Path, before: Path | None, repeat: int) -> tuple[dict[str, l
 
 
 def figures_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Medians, and what is added to the end without a comment."""
+    """Return medians, and the difference to the end without a comment."""
     found = {f"{name}_ms": statistics.median(values) for name, values in times.items()}
     for name in times.keys() - {WITHOUT}:
         added = "added" if name == WITH else name
@@ -95,7 +96,7 @@ def figures_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure and print; a missing Slurm is one line and exit code 3."""
+    """Measure and print; without Slurm, print one line and return 3."""
     args = arms.parser(__doc__ or "", REPEAT).parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="sy-", dir="/tmp") as folder:

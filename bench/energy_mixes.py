@@ -1,11 +1,11 @@
-"""Simulated nodes that jobs share: what they drew, what each sampler saw, and whose joules it was.
+"""Simulated nodes that jobs share: their power, the sampler's readings, and each job's joules.
 
-The model is richer than the method that is judged by it (docs/energy.md has the sources): waking
-the package, turbo, two threads a core, memory, leakage, other people's instruction mixes, the
-system's own work. Power is no sum then, so that "whose" has to be defined: a job's true part is its
-Shapley value (Shapley 1953; for power: Jiang et al., IEEE TPDS 28, 2017), the mean of what it adds
-to the node over all orders in which the programs could have come. Those of all programs sum up to
-all that the node drew above idle.
+The model is more detailed than the method under test (docs/energy.md has the sources): waking the
+package, turbo, two threads per core, memory, leakage, other programs' instruction mixes, the
+system's own work. Such power is not a sum of the programs', so that a job's true energy needs a
+definition. It is its Shapley value (Shapley 1953; for power: Jiang et al., IEEE TPDS 28, 2017): the
+mean of what it adds to the node over all orders in which the programs could start. These values of
+all programs sum to the node's energy above idle.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ RAPL_J = 61e-6  # 2^-14 J, Intel SDM volume 3, MSR_RAPL_POWER_UNIT
 
 @dataclass(frozen=True)
 class Node:
-    """What its power depends on; watts, shares of 1."""
+    """The parameters of its power; watts, shares of 1."""
 
     cores: int
     idle_w: float
-    wake_w: float  # of the package, as soon as anything runs
-    core_w: float  # of a core that is busy with a program of intensity 1, all cores busy
-    turbo: float  # so much more where one core alone is busy
-    second: float  # power of a core's second thread, of its first one's
-    leakage: float  # so much more when it is hot
+    wake_w: float  # of the package, if any program runs
+    core_w: float  # of a core that runs a program of intensity 1 while all cores are busy
+    turbo: float  # additional share if only one core is busy
+    second: float  # power of a core's second thread, as a share of its first one's
+    leakage: float  # additional share when it is hot
 
 
 def draw_node(chance: Chance) -> Node:
@@ -54,15 +54,15 @@ def draw_node(chance: Chance) -> Node:
 
 @dataclass(frozen=True)
 class Mix:
-    """What was on a node; arrays of [program, step], the system's own work last."""
+    """The programs on a node; arrays of [program, step], the system's own work last."""
 
     node: Node
     busy: Values  # CPUs in use
-    intensity: Values  # power of a CPU second, of the node's usual one
+    intensity: Values  # power of a CPU second, relative to the node's usual one
 
 
 def draw_mix(chance: Chance, steps: int, spread: float = 1.0) -> Mix:
-    """`spread`: how much wider than usual the programs' intensities lie, as a power of each."""
+    """Draw a mix; `spread` is the exponent that widens the programs' intensities."""
     node = draw_node(chance)
     jobs = int(chance.integers(2, 6))
     room = chance.dirichlet(np.ones(jobs)) * chance.uniform(0.3, 1.0)
@@ -70,7 +70,7 @@ def draw_mix(chance: Chance, steps: int, spread: float = 1.0) -> Mix:
     intensity = np.empty((jobs + 1, steps))
     for place in range(jobs):
         cores = max(1.0, math.floor(room[place] * node.cores))
-        paired = chance.random() < 0.25  # both threads of its cores
+        paired = chance.random() < 0.25  # uses both threads of its cores
         busy[place] = cores * activity(chance, steps) * (2 if paired else 1)
         intensity[place] = mixture(chance, steps) * ((1 + node.second) / 2 if paired else 1)
     busy[-1] = node.cores * chance.uniform(0.0, 0.01) * chance.uniform(0.2, 1.8, steps)
@@ -79,7 +79,7 @@ def draw_mix(chance: Chance, steps: int, spread: float = 1.0) -> Mix:
 
 
 def activity(chance: Chance, steps: int) -> Values:
-    """How much of its CPUs a job uses: all the time, in phases, in bursts, for a part of the time."""
+    """Draw how much of its CPUs a job uses: constant, in phases, in bursts, or temporarily."""
     kind = chance.integers(4)
     if kind == 0:
         return np.full(steps, chance.uniform(0.7, 1.0))
@@ -96,15 +96,18 @@ def activity(chance: Chance, steps: int) -> Values:
 
 
 def mixture(chance: Chance, steps: int) -> Values:
-    """Power of its CPU seconds: waiting loops and pointer chasing to vector units and memory
-    bandwidth, within a program by phases. The spread of published workloads: docs/energy.md."""
+    """Draw the power of a job's CPU seconds, which varies by phases.
+
+    It ranges from waiting loops and pointer chasing to vector units and memory bandwidth, like
+    published workloads (docs/energy.md).
+    """
     usual = math.exp(chance.uniform(math.log(0.6), math.log(1.6)))
     phases = np.exp(0.15 * chance.standard_normal(1 + steps // 20))
     return usual * np.repeat(phases, 20)[:steps]
 
 
 def power_w(mix: Mix, taking_part: NDArray[np.bool_]) -> Values:
-    """Above idle, of each step, if only these programs ran."""
+    """Return the power above idle in W, of each step, if only these programs ran."""
     node = mix.node
     busy = mix.busy[taking_part]
     total = busy.sum(0)
@@ -115,7 +118,10 @@ def power_w(mix: Mix, taking_part: NDArray[np.bool_]) -> Values:
 
 
 def true_shares(mix: Mix) -> tuple[Values, Values]:
-    """What the node drew above idle, [step]; each program's Shapley value of it, [program, step]."""
+    """Return the node's energy above idle, [step], and each program's Shapley value of it.
+
+    The latter is an array of [program, step].
+    """
     programs = len(mix.busy)
     sets = [np.array([n >> p & 1 for p in range(programs)], bool) for n in range(1 << programs)]
     worth = [power_w(mix, taking_part) for taking_part in sets]

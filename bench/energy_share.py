@@ -1,12 +1,12 @@
-"""Whether [low, high] of a shared node's joules holds the truth: 10,000 simulated mixes of jobs.
+"""Whether [low, high] of a shared node's joules contains the truth: 10,000 simulated mixes of jobs.
 
-Each mix (bench/energy_mixes.py) is a node of its own: two to five jobs for 30 s, each seen by a
-sampler of its own at its own times, with counters as rough as the kernel's. The shares are those of
-`steelyard show` and `report --energy-shares` (analysis/store/energy_shares.py), once with idle power
-unknown and once known. Promised: the interval holds the truth of at least 95 % of the jobs; the
-lows of a mix never sum up to more than the node drew above idle. The peer is the plain share by CPU
-time of all the node's joules, as Scaphandre and CEEMS have it: how far it is from the truth.
-A last table widens the programs' spread beyond what is promised.
+Each mix (bench/energy_mixes.py) is a separate node: two to five jobs for 30 s, each with its own
+sampler at its own times, with counters as coarse as the kernel's. The shares are those of
+`steelyard show` and `report --energy-shares` (analysis/store/energy_shares.py), once with unknown
+and once with known idle power. Guarantees: the interval contains the truth of at least 95 % of the
+jobs; the lower bounds of a mix never sum to more than the node's energy above idle. The peer is
+the plain share of all the node's joules by CPU time, as in Scaphandre and CEEMS: its error.
+A last table widens the programs' spread beyond the guarantee.
 Last line: JSON with held_unknown, held_known (shares of 1), sums_above_node, mixes, seconds.
 """
 
@@ -31,25 +31,27 @@ MIXES, CHUNK = 10_000, 100
 SECONDS = 30
 HELD = 0.95
 RATES_HZ = (1, 2, 10)
-SPREADS = (1.0, 1.25, 1.5, 2.0)  # of the programs' intensities, as a power; the first is promised
+SPREADS = (1.0, 1.25, 1.5, 2.0)  # exponents of programs' intensities; the first is guaranteed
 SAMPLES = "run_id VARCHAR, attempt VARCHAR, node VARCHAR, elapsed_s DOUBLE, energy_j DOUBLE, cpu_s DOUBLE, node_cpu_s DOUBLE"
 
 
 class Counters:
-    """A node's counters at any moment, as a sampler reads them."""
+    """A node's counters at any time, as a sampler reads them."""
 
     def __init__(self, chance: Chance, mix: Mix, above_idle_w: np.ndarray) -> None:
         self.times_s = np.arange(mix.busy.shape[1] + 1) * STEP_S
         self._energy_j = summed((mix.node.idle_w + above_idle_w) * STEP_S)
         self._own_s = np.array([summed(busy * STEP_S) for busy in mix.busy])
-        # Ticks meet whoever runs: as many as it has used on average, not exactly.
+        # Ticks count whichever program runs: they match its usage on average, not exactly.
         ticks = mix.busy.sum(0) * STEP_S / TICK_S
         noise = np.sqrt(np.minimum(ticks, mix.node.cores)) * chance.standard_normal(ticks.size) / 2
         self._node_s = summed(np.maximum(ticks + noise, 0) * TICK_S)
 
     def samples(self, job: int, at_s: np.ndarray, chance: Chance) -> np.ndarray:
-        """Rows of elapsed_s, energy_j, cpu_s, node_cpu_s: read within a millisecond, the node's CPU
-        time once a second."""
+        """Return rows of elapsed_s, energy_j, cpu_s, node_cpu_s.
+
+        They are read within a millisecond; the node's CPU time is read once per second.
+        """
         late_s = at_s + chance.uniform(0, 0.001, (3, at_s.size))
         energy_j = np.interp(late_s[0], self.times_s, self._energy_j) // RAPL_J * RAPL_J
         own_s = np.interp(late_s[1], self.times_s, self._own_s[job])
@@ -64,20 +66,20 @@ def summed(parts: np.ndarray) -> np.ndarray:
 
 
 def is_due(at_s: np.ndarray) -> np.ndarray:
-    """At the first sample, every second from there, and at the last."""
+    """Whether the node's CPU time is read: at the first sample, every second, and at the last."""
     whole = np.floor(at_s - at_s[0] + 1e-6)
     return np.concatenate([[True], whole[1:-1] > whole[:-2], [True]])
 
 
 def sampled_at(chance: Chance) -> np.ndarray:
-    """The times of a job's samples: its sampler's own, from the mix's begin to its end."""
+    """Return the times of a job's samples in s, from the mix's begin to its end."""
     rate_hz = int(chance.choice(RATES_HZ))
     inner = np.arange(chance.uniform(0, 1 / rate_hz), SECONDS, 1 / rate_hz)
     return np.unique(np.concatenate([[0.0], inner, [SECONDS - 0.001]]))
 
 
 def simulate(task: tuple[int, float]) -> Counter[str]:
-    """A chunk of mixes, each on a node of its own, through the real reckoning."""
+    """Simulate some mixes, each on a separate node, with the computation of the report."""
     number, spread = task
     chance = np.random.default_rng((number, int(1000 * spread)))
     tally: Counter[str] = Counter(mixes=CHUNK)
@@ -100,7 +102,7 @@ def simulate(task: tuple[int, float]) -> Counter[str]:
 def fill(
     connection: duckdb.DuckDBPyConnection, node: str, mix: Mix, counters: Counters, chance: Chance
 ) -> None:
-    """Rows of the table `samples`: a run for each job."""
+    """Insert rows into the table `samples`: one run per job."""
     for job in range(len(mix.busy) - 1):
         rows = counters.samples(job, sampled_at(chance), chance)
         connection.register("rows", {f"c{i}": rows[:, i] for i in range(4)})
@@ -111,7 +113,7 @@ def fill(
 def judge(
     tally: Counter[str], idle: str, shares: list[EnergyShare], true_j: dict[str, np.ndarray]
 ) -> None:
-    """Does each interval hold the job's true joules, do the lows fit into the node's?"""
+    """Count intervals that contain the true joules, and mixes whose lows exceed the node's."""
     lows: Counter[str] = Counter()
     for share in shares:
         truth = true_j[share.node][int(share.run_id)]
@@ -124,7 +126,7 @@ def judge(
 
 
 def plain_off(mix: Mix, true_j: np.ndarray) -> int:
-    """Of how many jobs the plain share, all joules by CPU time, is off by more than a half."""
+    """Return the number of jobs for which the plain share by CPU time is off by more than half."""
     energy_j = true_j.sum() + mix.node.idle_w * SECONDS
     used_s = mix.busy.sum(1)
     off = used_s[:-1] / used_s.sum() * energy_j / np.maximum(true_j[:-1], 1e-9)

@@ -1,21 +1,21 @@
-"""A fleet's month from end to end: made, collected, shown, swept into packs, shown again, summed up.
+"""A fleet's month from end to end: made, collected, shown, swept into packs, shown, summed.
 
-    make bench BENCH=fleet, or: python bench/fleet.py [--jobs 3000] [--samples 0.5] [--every 30s]
+make bench BENCH=fleet, or: python bench/fleet.py [--jobs 3000] [--samples 0.5] [--every 30s]
 
-A month of N jobs is made (bench/month.py); a SHARE of them has samples at 1 Hz, Slurm's default here
-(month_samples.py, month_jobs.py say of which jobs). Then `collect --cluster` of all records as they lie;
-`show` of some jobs; `sweep` of all of them, and of a copy with its samples thinned (--every); `show` of
-these jobs out of packs; `collect --cluster` out of packs; `show` out of the database, with neither
-records nor accounting; `top` and `metrics`. What both databases tell must be what the month's maker says,
-with `==`. Bytes are those of the disk, names are inodes. Bytes a job come from days on which all jobs
-have samples, and from days on which none has.
+A month of N jobs is made (bench/month.py). A share of them has samples at 1 Hz, Slurm's default
+here (month_samples.py and month_jobs.py describe which jobs). Then follow `collect --cluster` of
+all loose records; `show` of some jobs; `sweep` of all of them, and of a copy with thinned samples
+(--every); `show` of these jobs from packs; `collect --cluster` from packs; `show` from the
+database, without records and accounting; `top` and `metrics`. Both databases must contain exactly
+what the month's maker generated. Bytes are those on the disk, names are inodes. Bytes per job are
+from days on which all jobs have samples, and from days on which none has.
 
 Budget: a month of a million jobs in 5 GB and 10,000 inodes, `show` of any of them in 1 s. Compiled
-modules of Python are used, as they are where Steelyard is installed.
+modules of Python are used, as in an installation.
 
-Last line: JSON with all figures: NAME_s (wall), NAME_cpu_s, NAME_mb (largest resident set) of each step;
-of loose records, packs, and packs of thinned samples: NAME_bytes, NAME_names; bytes_a_job by kind;
-month_gb by kind, month_names; agrees, load.
+Last line: JSON with all figures: NAME_s (wall), NAME_cpu_s, NAME_mb (largest resident set) of each
+step; of loose records, packs, and packs of thinned samples: NAME_bytes, NAME_names; bytes_a_job by
+kind; month_gb by kind, month_names; agrees, load.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from scale import MONTH, STEELYARD, collect_cluster, environment, top_agrees
 from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
-FIRST_ID = 1000  # of month_jobs.jobs()
-JOBS = 1_000_000  # of the month that is reckoned
+FIRST_ID = 1000  # first id of month_jobs.jobs()
+JOBS = 1_000_000  # in the month that is extrapolated
 Figures = dict[str, object]
 
 
 class Fleet:
-    """The folders, and what was measured in them."""
+    """The folders, and their measurements."""
 
     def __init__(self, base: Path, asked: argparse.Namespace) -> None:
         self.asked, self.month = asked, base / "month"
@@ -58,7 +58,7 @@ class Fleet:
         self.figures: Figures = {}
 
     def note(self, name: str, cost: Cost) -> None:
-        """A line of the table."""
+        """Print a line of the table."""
         seconds, cpu, mb = cost
         self.figures |= {
             f"{name}_s": round(seconds, 2), f"{name}_cpu_s": round(cpu, 2), f"{name}_mb": round(mb)
@@ -66,14 +66,14 @@ class Fleet:
         print(f"{name.replace('_', ' '):<26} {seconds:>8.2f} s {cpu:>8.2f} CPU s {mb:>7.0f} MB")
 
     def size(self, name: str, folder: Path) -> None:
-        """What lies in a folder."""
+        """Measure the content of a folder."""
         used, names = usage(folder)
         self.figures |= {f"{name}_bytes": used, f"{name}_names": names}
         print(f"{name:<26} {used / 1e6:>8.1f} MB {names:>8} names")
 
 
 def usage(folder: Path) -> tuple[int, int]:
-    """Bytes of the disk and names, as du and find count them."""
+    """Return bytes on the disk and names, as du and find count them."""
     used = names = 0
     for top, folders, files in os.walk(folder):
         for name in (*folders, *files):
@@ -83,7 +83,7 @@ def usage(folder: Path) -> tuple[int, int]:
 
 
 def make(fleet: Fleet) -> month_jobs.Sums:
-    """The month, its records in three copies: hard links, but that each has its own names."""
+    """Make the month, and three copies of its records: hard links in separate folders."""
     begin, asked = time.monotonic(), fleet.asked
     told = month.make(fleet.month, asked.jobs, asked.seed, samples=asked.samples)
     (fleet.month / "records").rename(fleet.loose)
@@ -100,7 +100,7 @@ def make(fleet: Fleet) -> month_jobs.Sums:
 
 
 def chosen(fleet: Fleet) -> list[str]:
-    """Ids of jobs that have samples, anywhere among them: those that have run to their end."""
+    """Return ids of jobs with samples that ran to their end, from the complete month."""
     asked = fleet.asked
     jobs = month_jobs.jobs(asked.jobs, asked.seed)
     first = [job for job, _ in zip(jobs, range(int(asked.jobs * asked.samples)), strict=False)]
@@ -113,7 +113,7 @@ def chosen(fleet: Fleet) -> list[str]:
 
 
 def shown(fleet: Fleet, name: str, jobs: Iterable[str], records: Path, there: bool = True) -> None:
-    """`show` of these jobs, the medians; `there`: the accounting knows them."""
+    """Run `show` for these jobs and note the medians; `there`: the accounting has them."""
     database = fleet.nothing if there else fleet.databases[1]
     where = ["--record-dir", str(records), "--database", str(database)]
     around = environment(fleet.month if there else fleet.away)
@@ -123,14 +123,14 @@ def shown(fleet: Fleet, name: str, jobs: Iterable[str], records: Path, there: bo
 
 
 def swept(fleet: Fleet, name: str, folder: Path, *words: str) -> None:
-    """All of it into packs, whatever its age."""
+    """Sweep all records into packs, whatever their age."""
     asked = ["sweep", "--record-dir", str(folder), "--pack-after", "0h", *words]
     fleet.note(f"sweep_{name}", measured([STEELYARD, *asked]))
     fleet.size(name, folder)
 
 
 def a_job(fleet: Fleet, folder: Path, with_samples: bool) -> tuple[float, float, float] | None:
-    """Bytes on the disk, bytes of records and lines of samples a job in packs, of days of one kind."""
+    """Return the disk bytes, record bytes and sample lines per packed job, of days of one kind."""
     last = FIRST_ID + int(fleet.asked.jobs * fleet.asked.samples)
     jobs = used = content = lines = 0
     for day in record_folders.list_days(folder):
@@ -150,7 +150,7 @@ def a_job(fleet: Fleet, folder: Path, with_samples: bool) -> tuple[float, float,
 
 
 def reckoned(fleet: Fleet) -> None:
-    """A month of a million jobs, all of them with samples, with thinned ones, with none."""
+    """Extrapolate to a month of a million jobs: all with samples, with thinned ones, with none."""
     from steelyard.wrappers.sweep.packing import MOST_FILES, MOST_LINES, PACK_BYTES
 
     kinds = {"samples": (fleet.packs, True), "thinned": (fleet.thin, True),
@@ -163,7 +163,8 @@ def reckoned(fleet: Fleet) -> None:
         used, content, lines = found
         a_job_of[kind] = round(used)
         month_gb[kind] = round(used * JOBS / 1e9, 2)
-        # Three names a pack, two without samples; a folder a day and the month's; 1.4 nodes a job.
+        # Three names per pack, two without samples; one folder per day and month; 1.4 nodes per
+        # job.
         names, files = (3, 2.8) if with_samples else (2, 1.4)
         full = max(content / PACK_BYTES, files / MOST_FILES, lines / MOST_LINES) * JOBS
         month_names[kind] = round(names * (full + 30) + 31)
@@ -175,7 +176,7 @@ def reckoned(fleet: Fleet) -> None:
 
 
 def work(fleet: Fleet) -> bool:
-    """Everything; whether all sums are the maker's."""
+    """Run everything; return whether all sums are the maker's."""
     told = make(fleet)
     jobs, (of_loose, of_packs) = chosen(fleet), fleet.databases
     fleet.note("collect_loose", collect_cluster(fleet.month, of_loose, fleet.loose))

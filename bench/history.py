@@ -1,19 +1,23 @@
-"""Change points of sessions: simulated years and measured series, beside apache-otava 0.8.
+"""Change points of sessions: simulated years and measured series, against apache-otava 0.8.
 
-Of every kind of year (history_series.py) a number without a step, looked at every night: false alarms
-a year; and a number with a step of 3 % at a random night: found at the latest in the fifth session,
-within 5 sessions of its place; and how often the 95 % interval of its size held the truth, at the
-night that reported it and at the end of the year. `find_changes` replays the nights itself; that it
-reports what nightly calls would have is tried on a few years (`nightly_equal`).
-The 6,581 measurements are 187 series of nights with one run: in the order measured (nobody knows what
-is true of them), shuffled (no change), and shuffled with a step of 3 robust standard deviations from
-the 21st session on.
-Otava is called each night with what was measured until then, at its defaults, with means of
-sessions; it has no intervals and no lost nights (those are left out).
-Targets: 90 % found within 5 sessions where promised; at most 1 false alarm a year; coverage 93 %; 50
-series of 365 sessions in 2 s.
-Last line: JSON with found_min, false_alarms_max (a year), coverage_min, seconds_50, and the same of
-otava; found and false alarms by setting.
+Every kind of year (history_series.py) has two variants. One has no step, and is analyzed every
+night: its changes are false alarms per year. The other has a step of 3 % at a random night, which
+must be found in the fifth session at the latest, within 5 sessions of its position. It also
+measures how often the 95 % interval of the step's size contains the true size, at the night that
+reported it and at the end of the year. `find_changes` replays the nights itself; a comparison with
+nightly calls is made for a few years (`nightly_equal`).
+
+The 6,581 measurements are 187 series of nights with one run. They are used in the order of
+measurement (true changes are unknown), shuffled (no change), and shuffled with a step of 3 robust
+standard deviations from the 21st session on. Otava is called each night with the measurements until
+then, at its defaults, with means of sessions. It has no intervals and no missing nights (those are
+omitted).
+
+Targets: 90 % found within 5 sessions where this is guaranteed; at most 1 false alarm per year;
+coverage 93 %; 50 series of 365 sessions in 2 s.
+
+Last line: JSON with found_min, false_alarms_max (per year), coverage_min, seconds_50, and the same
+of otava; found and false alarms by setting.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ Looks = Callable[[Sessions], Iterator[tuple[int, list[int]]]]
 
 @dataclass
 class Tally:
-    """Counts of one setting and one program."""
+    """The counts of one setting and one program."""
 
     years: int = 0
     alarms: int = 0
@@ -66,7 +70,7 @@ class Tally:
 
 
 def otava_changes(sessions: Sequence[Sequence[float]]) -> list[int]:
-    """Its change points, as places in `sessions`."""
+    """Return Otava's change points as indices of `sessions`."""
     from otava.analysis import compute_change_points  # type: ignore[import-not-found]
 
     places = [place for place, values in enumerate(sessions) if values]
@@ -79,7 +83,7 @@ def places_of(changes: Sequence[Change]) -> list[int]:
 
 
 def distinct(reports: Sequence[Sequence[int]]) -> int:
-    """Of all nights' change points those that are not within NEAR sessions of an earlier one."""
+    """Count the change points of all nights that are not within NEAR sessions of earlier ones."""
     known: list[int] = []
     for report in reports:
         known += [place for place in report if all(abs(place - one) > NEAR for one in known)]
@@ -91,7 +95,7 @@ def is_near(places: Sequence[int], step: int) -> bool:
 
 
 def holds(changes: Sequence[Change], step: int) -> list[bool]:
-    """Whether the interval of the change next to the step held its size; nothing where none is near."""
+    """Whether the interval of the change near the step contained its size; [] if none is near."""
     near = [change for change in changes if abs(change.index - step) <= NEAR]
     return [
         change.low <= SIZE <= change.high
@@ -101,7 +105,7 @@ def holds(changes: Sequence[Change], step: int) -> list[bool]:
 
 
 def step_year(name: int, chance: np.random.Generator, ours: Tally, peer: Tally | None) -> None:
-    """One year with a step, looked at on the nights of the first sessions after it."""
+    """Simulate a year with a step, and analyze it on the nights of the first sessions after it."""
     step = int(chance.integers(FIRST_STEP, YEAR - 60))
     sessions = year(SETTINGS[name], chance, step, SIZE)
     nights = [night for night in range(step, YEAR) if sessions[night]][:SOON]
@@ -122,7 +126,7 @@ def step_year(name: int, chance: np.random.Generator, ours: Tally, peer: Tally |
 def quiet_year(
     name: int, chance: np.random.Generator, ours: Tally, peer: Tally | None, nightly: bool
 ) -> None:
-    """One year without a step."""
+    """Simulate a year without a step."""
     sessions = year(SETTINGS[name], chance)
     nights = range(8, YEAR + 1)
     changes = find_changes(sessions).changes
@@ -137,7 +141,7 @@ def quiet_year(
 
 
 def simulate(job: tuple[int, int]) -> tuple[int, Tally, Tally]:
-    """A chunk of one setting's years."""
+    """Simulate a chunk of one setting's years."""
     name, chunk = job
     chance = np.random.default_rng((zlib.crc32(SETTINGS[name].name.encode()), chunk))
     ours, peer = Tally(), Tally()
@@ -154,7 +158,7 @@ def simulate(job: tuple[int, int]) -> tuple[int, Tally, Tally]:
 
 
 def measured(seed: int) -> dict[str, tuple[int, int]]:
-    """(ours, Otava's) of the measured series: changes in order, shuffled, and steps found."""
+    """Return (ours, Otava's) of the measured series: changes in order, shuffled; steps found."""
     chance = np.random.default_rng((19, seed))
     counts = dict.fromkeys(("order", "alarms", "found"), (0, 0))
 
@@ -180,7 +184,7 @@ def measured(seed: int) -> dict[str, tuple[int, int]]:
 
 
 def seconds_of(changes_of: Callable[[Sessions], object]) -> float:
-    """CPU seconds for one look at 50 series of a year, half of them with a step; best of 3."""
+    """Return the CPU seconds for 50 series of a year, half of them with a step; best of 3."""
     chance = np.random.default_rng(50)
     series = [
         year(SETTINGS[0], chance, 200 if number % 2 else None, SIZE) for number in range(SERIES)
@@ -195,7 +199,9 @@ def seconds_of(changes_of: Callable[[Sessions], object]) -> float:
 
 
 def fetch_otava(folder: str) -> None:
-    """Without what it requires: it pins another numpy, and the algorithm needs only numpy and scipy."""
+    """Install Otava without its dependencies: it needs only numpy and scipy, but pins another
+    numpy.
+    """
     subprocess.run(
         [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps",
          "--target", folder, OTAVA],
@@ -228,7 +234,7 @@ def print_years(tallies: Sequence[tuple[Tally, Tally]]) -> None:
 
 
 def main() -> int:
-    """Print the tables and the line of JSON; exit code 1 when a target is missed."""
+    """Print the tables and the line of JSON; return 1 if a target is missed."""
     years = int(sys.argv[1]) if len(sys.argv) > 1 else YEARS
     with tempfile.TemporaryDirectory(prefix="sy-history-") as folder:
         fetch_otava(folder)
@@ -253,7 +259,7 @@ def figures(
     seconds: float,
     peer_seconds: float,
 ) -> dict[str, object]:
-    """The last line."""
+    """Return the last line's content."""
     promised = [pair for pair, setting in zip(tallies, SETTINGS, strict=True) if setting.promised]
     covered = [share(held) for ours, _ in promised for held in ours.intervals.values()]
     found, peer_found = (
@@ -283,7 +289,7 @@ def figures(
 
 
 def print_measured(document: dict[str, object]) -> None:
-    """[ours, Otava's] of the measured series, and the times."""
+    """Print [ours, Otava's] of the measured series, and the times."""
     print(f"{'':<66} {'ours, Otava':>16}")
     for words, name in (
         ("187 measured series, as measured: changes", "measured_changes"),

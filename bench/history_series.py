@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Sessions = list[list[float]]
 
 YEAR, RUNS, LEVEL = 365, 5, 100.0
-BETWEEN, WITHIN = 0.01, 0.005  # standard deviations, shares of the level
+BETWEEN, WITHIN = 0.01, 0.005  # standard deviations as shares of the level
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Setting:
 
     name: str
     noise: Callable[[Chance], Floats]  # of a year's sessions, as shares of the level
-    runs: Callable[[Chance], Floats] | None = None  # of a session's runs; normal by default
+    runs: Callable[[Chance], Floats] | None = None  # of a session's runs; None: normal
     lost: float = 0.0
     promised: bool = True
 
@@ -36,7 +36,7 @@ def white(chance: Chance) -> Floats:
 
 
 def following(correlation: float) -> Callable[[Chance], Floats]:
-    """First-order autoregressive, with the same standard deviation."""
+    """Return first-order autoregressive noise with the same standard deviation."""
 
     def draw(chance: Chance) -> Floats:
         noise = chance.standard_normal(YEAR)
@@ -49,22 +49,22 @@ def following(correlation: float) -> Callable[[Chance], Floats]:
 
 
 def with_outliers(chance: Chance) -> Floats:
-    """One night in 50 is 15 % slower."""
+    """Return noise in which one night in 50 is 15 % slower."""
     return white(chance) + 0.15 * (chance.random(YEAR) < 0.02)
 
 
 def drifting(chance: Chance) -> Floats:
-    """5 % in a year."""
+    """Return noise with a drift of 5 % per year."""
     return white(chance) + 0.05 * np.arange(YEAR) / YEAR
 
 
 def bad_nights(chance: Chance) -> Floats:
-    """One night in 10 runs as a whole on a node that is 10 % slower."""
+    """Return noise in which one night in 10 runs completely on a node that is 10 % slower."""
     return white(chance) + 0.1 * (chance.random(YEAR) < 0.1)
 
 
 def on_bad_node(chance: Chance) -> Floats:
-    """One run in 8 is on a node that is 10 % slower."""
+    """Return noise in which one run in 8 is on a node that is 10 % slower."""
     return WITHIN * chance.standard_normal(RUNS) + 0.1 * (chance.random(RUNS) < 1 / 8)
 
 
@@ -81,7 +81,7 @@ SETTINGS = (
 
 
 def year(setting: Setting, chance: Chance, step: int | None = None, size: float = 1.0) -> Sessions:
-    """A year of nights with RUNS runs each; from session `step` on times `size`."""
+    """Return a year of nights with RUNS runs each; from session `step` on they are times `size`."""
     sessions: Sessions = []
     for place, noise in enumerate(setting.noise(chance).tolist()):
         if setting.runs is None:
@@ -96,7 +96,10 @@ def year(setting: Setting, chance: Chance, step: int | None = None, size: float 
 
 @functools.cache
 def measured_series() -> tuple[tuple[float, ...], ...]:
-    """The 6,581 measurements of Jungels (2012), appendices B to D: one series a figure and node type."""
+    """Return the 6,581 measurements of Jungels (2012): one series per figure and node type.
+
+    They are in appendices B to D.
+    """
     folder = importlib.resources.files("steelyard.analysis.papers.jungels2012")
     series: dict[tuple[str, ...], list[float]] = {}
     for name, keys, value in (
@@ -110,7 +113,7 @@ def measured_series() -> tuple[tuple[float, ...], ...]:
 
 
 def scaled_step(values: list[float], place: int) -> list[float]:
-    """From `place` on slower by 3 robust standard deviations of the series."""
+    """Slow the series down from `place` on, by 3 of its robust standard deviations."""
     middle = statistics.median(values)
     sd = statistics.median(abs(value - middle) for value in values) / 0.6745
     return [value + (3 * sd if at >= place else 0.0) for at, value in enumerate(values)]

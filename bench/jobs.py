@@ -1,15 +1,19 @@
-"""Thousands of jobs in a row: none harmed, no node drained, no record missing, daemons that stay.
+"""Thousands of jobs in a row: none harmed, no node drained, no record missing, no daemon that
+grows.
 
-A throwaway Slurm with accounting runs short jobs of every kind in rounds: tasks of an array, jobs on
-two nodes, single ones with a tag, srun alone. Each writes a number of bytes that follows from its id.
-After each round memory and descriptors of slurmctld, slurmdbd and each slurmd (of more than two nodes
-their sum) are looked at, at the end the accounting, each record, and what is left. The peer is the same
-Slurm without the plugin, with one round. How many: --jobs, or STEELYARD_JOBS (200; soak: 10,000).
+A throwaway Slurm with accounting runs short jobs of every kind in rounds: tasks of an array, jobs
+on two nodes, single ones with a tag, srun alone. Each writes a number of bytes that follows from
+its id. After each round the memory and descriptors of slurmctld, slurmdbd and each slurmd (of more
+than two nodes their sum) are recorded; at the end the accounting, each record, and leftovers are
+checked. The peer is the same Slurm without the plugin, with one round. How many: --jobs, or
+STEELYARD_JOBS (200; soak: 10,000).
 
-A night of a cluster in fast motion: --nodes 100 --services 10 --jobs 50000. `--services S` runs what cron
-runs beside jobs (publish, collect --cluster, metrics, sweep), in turn, each time S seconds after the one
-before. At the end `top` must tell every start of a job; once all records are packed, too.
-Last line: JSON. Exit code 1 when something is wrong.
+A night of a cluster in fast motion: --nodes 100 --services 10 --jobs 50000. `--services S` runs the
+commands that cron runs beside jobs (publish, collect --cluster, metrics, sweep) in turn, each S
+seconds after the end of the previous one. At the end `top` must report every start of a job, and
+again when all records are packed.
+
+Last line: JSON. Exit code 1 if something is wrong.
 """
 
 from __future__ import annotations
@@ -38,14 +42,14 @@ from steelyard.wrappers.publish import publish
 
 ROUND, FEWEST_ROUNDS = 500, 8
 FEWEST_JOBS = 4 * FEWEST_ROUNDS
-JUDGED_FROM = 10_000  # after 3,500 memory still settles, without the plugin too
+JUDGED_FROM = 10_000  # memory still grows until 3,500 jobs, also without the plugin
 CPUS = 4  # jobs at a time on each of two nodes; on one of more nodes 1
 DAY_S = 86400
 
 
 @dataclass
 class Looks:
-    """Memory and descriptors of each daemon after so many jobs."""
+    """Memory and descriptors of each daemon by number of jobs."""
 
     jobs: list[int] = field(default_factory=list)
     of: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -58,7 +62,7 @@ class Looks:
 
 @dataclass
 class Ran:
-    """What so many jobs took, and how the logs grew."""
+    """The time of a number of jobs, and the growth of the logs."""
 
     jobs: int
     seconds: float
@@ -69,7 +73,7 @@ class Ran:
 
 
 def rounds_of(jobs: int) -> list[int]:
-    """10,000 in rounds of 500; few jobs in eight rounds, so that there is a line to see."""
+    """Return 10,000 in rounds of 500; few jobs in eight rounds, so that a slope exists."""
     count = max(FEWEST_ROUNDS, -(-jobs // ROUND))
     return [jobs * (i + 1) // count - jobs * i // count for i in range(count)]
 
@@ -77,7 +81,7 @@ def rounds_of(jobs: int) -> list[int]:
 def run_rounds(
     slurm: cluster.Cluster, sizes: Sequence[int], *, tags: bool, looks: Looks, limit_s: float
 ) -> Ran:
-    """All rounds, with a look before and after each."""
+    """Run all rounds; record memory and descriptors before and after each."""
     before, began, done = load.log_bytes(slurm), time.monotonic(), 0
     looks.take(slurm, 0)
     for number, size in enumerate(sizes):
@@ -94,7 +98,7 @@ def run_rounds(
 
 
 def published(slurm: cluster.Cluster, jobs: int) -> int | None:
-    """One pass of `steelyard publish`; how many it filled in. None: it was not built."""
+    """Run `steelyard publish` once; return how many comments it wrote. None: it is not built."""
     if find_program(publish.PROGRAM) is None:
         return None
     os.environ.update(slurm.variables())
@@ -105,7 +109,7 @@ def published(slurm: cluster.Cluster, jobs: int) -> int | None:
 
 
 def verify(slurm: cluster.Cluster, jobs: int, at_first: set[Path]) -> dict[str, object]:
-    """Everything that must be so after the last job."""
+    """Check everything that must hold after the last job."""
     left = checks.wait_left(slurm, at_first)
     for path in checks.small_files(slurm) - at_first:
         print(f"left: {path}", file=sys.stderr)
@@ -131,12 +135,15 @@ def verify(slurm: cluster.Cluster, jobs: int, at_first: set[Path]) -> dict[str, 
 
 
 def is_judged(name: str, what: str, jobs: int) -> bool:
-    """slurmctld runs nothing of ours: its memory, which holds jobs of minutes ago, is only told."""
+    """Whether growth is a fault: not slurmctld's memory, which contains jobs of the last minutes.
+
+    slurmctld runs no code of ours.
+    """
     return jobs >= JUDGED_FROM and (name != "slurmctld" or what == "files")
 
 
 def slopes(looks: Looks, jobs: int) -> tuple[dict[str, object], list[str]]:
-    """Growth of each daemon over all jobs with its interval, and which is not flat."""
+    """Return each daemon's growth over all jobs with its interval, and the ones that grow."""
     figures: dict[str, object] = {}
     grown = []
     for name, pairs in looks.of.items():
@@ -158,7 +165,7 @@ def slopes(looks: Looks, jobs: int) -> tuple[dict[str, object], list[str]]:
 
 
 def measure(folder: Path, args: argparse.Namespace) -> dict[str, object]:
-    """The peer, then all jobs."""
+    """Run the peer, then all jobs."""
     plugin, node_program = cluster.find_plugin()
     alike = {
         "physical_nodes": args.nodes,
@@ -190,7 +197,7 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, object]:
 
 
 def faults(figures: Mapping[str, object]) -> list[str]:
-    """What must be 0, or empty, and is not."""
+    """Describe the figures that must be 0 or empty, and are not."""
     zero = ("missing", "harmed", "started_again", "drained", "records_faulty", "comments_missing")
     left = tuple(name for name in figures if name.startswith("left_"))
     empty = ("grown", "services_wrong", "sweep_failed")
@@ -198,7 +205,7 @@ def faults(figures: Mapping[str, object]) -> list[str]:
 
 
 def main() -> int:
-    """Measure and print; a missing Slurm is one line and exit code 3."""
+    """Measure and print; without Slurm, print one line and return 3."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=int(os.environ.get("STEELYARD_JOBS", "200")))
     parser.add_argument("--minutes", type=float, default=24 * 60, help="begin no round after that")

@@ -22,17 +22,17 @@ from steelyard.wrappers.cluster.config import Layout
 from steelyard.wrappers.sweep.sweep import LOCK
 
 FIELDS = ("JobIDRaw", "State", "ExitCode", "NodeList", "AdminComment")
-TOLD_LIMIT_S = 300.0  # slurmctld tells slurmdbd in its own time
-OWN_BYTES = 64  # what Slurm and the shell write in a job, besides
-WARM_UP = 4  # that part of the looks: allocators and threads find their size
+TOLD_LIMIT_S = 300.0  # slurmctld reports to slurmdbd with a delay
+OWN_BYTES = 64  # written by Slurm and the shell in a job, in addition
+WARM_UP = 4  # a quarter of the checks: allocators and threads reach their final size
 MOST_ALONE = 4  # daemons: slurmctld, slurmdbd, two slurmd
-SMALL = 0.01  # of the memory: a growth that nobody minds
+SMALL = 0.01  # of the memory: a harmless growth
 FINAL = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY")
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One start of a job, as slurmdbd has it."""
+    """One start of a job in slurmdbd."""
 
     job_id: int
     state: str
@@ -46,7 +46,7 @@ class Job:
 
 
 def accounted(slurm: Cluster, jobs: int) -> list[Job]:
-    """Every start of every job, once slurmdbd has heard of the end of all."""
+    """Return every start of every job, when slurmdbd has the end of all."""
     end = time.monotonic() + TOLD_LIMIT_S
     while True:
         found = starts(slurm)
@@ -68,7 +68,7 @@ def starts(slurm: Cluster) -> list[Job]:
 
 
 def drained(slurm: Cluster) -> int:
-    """Nodes that take no jobs, and lines of slurmctld's log that say that one was drained."""
+    """Count nodes that take no jobs, and lines of slurmctld's log on drained nodes."""
     nodes = ask(slurm, "scontrol", "-o", "show", "nodes").splitlines()
     bad = sum(bool(re.search(r"State=\S*(DRAIN|DOWN|FAIL)|Reason=", line)) for line in nodes)
     log = (slurm.dir / "log" / "slurmctld.log").read_text(errors="replace")
@@ -76,7 +76,7 @@ def drained(slurm: Cluster) -> int:
 
 
 def faulty_records(folder: Path, jobs: Sequence[Job]) -> dict[str, str]:
-    """JOB.NODE to what is wrong with its record."""
+    """Return the fault of each faulty record, by JOB.NODE."""
     found = {}
     for job in jobs:
         for node in job.nodes:
@@ -87,7 +87,7 @@ def faulty_records(folder: Path, jobs: Sequence[Job]) -> dict[str, str]:
 
 
 def fault(folder: Path, node: str, job: Job) -> str | None:
-    """What is wrong with the record of a job on a node; None: nothing."""
+    """Return what is wrong with the record of a job on a node; None: nothing."""
     paths = list(folder.glob(f"{node}.*.json"))
     if len(paths) != 1:
         return f"{len(paths)} records"
@@ -99,7 +99,7 @@ def fault(folder: Path, node: str, job: Job) -> str | None:
         return f"of job {record.get('job.job_id')}, complete: {record.complete}"
     if not paths[0].with_suffix(".csv").is_file():
         return "no samples"
-    # The first node of a job on two may have srun's own bytes besides.
+    # With two nodes, the first one may have srun's own bytes in addition.
     more = (record.get("io.wchar_bytes") or 0) - written_bytes(job.job_id)
     if more < 0 or (len(job.nodes) == 1 and more > OWN_BYTES):
         return f"{more:+d} bytes written"
@@ -107,13 +107,13 @@ def fault(folder: Path, node: str, job: Job) -> str | None:
 
 
 def without_comment(jobs: Sequence[Job]) -> int:
-    """Those whose AdminComment has nothing of ours, or not of all nodes."""
+    """Count jobs whose AdminComment lacks our object, or some nodes."""
     found = (admin_comment.read_own_comment(job.comment) for job in jobs)
     return sum(own is None or own["nodes_measured"] != own["nodes"] for own in found)
 
 
 def small_files(slurm: Cluster) -> set[Path]:
-    """All of the cluster's own but logs, records, the database, and what slurmctld saves."""
+    """Return the cluster's files, without logs, records, the database and slurmctld's state."""
     folders = (slurm.dir / name for name in ("run", "spool", "etc", "lib"))
     found = {path for folder in folders for path in folder.rglob("*")}
     return {
@@ -124,7 +124,7 @@ def small_files(slurm: Cluster) -> set[Path]:
 
 
 def left_behind(slurm: Cluster, at_first: set[Path]) -> dict[str, int]:
-    """Processes and files, sockets too, of jobs that are over."""
+    """Count leftover processes and files, including sockets, of ended jobs."""
     daemons = {daemon.pid for daemon in slurm.state.daemons}
     ours = cluster_state.find_leftovers(Layout(slurm.dir).slurm_conf)
     records = [path for path in slurm.record_dir.rglob("*") if path.name != LOCK]
@@ -136,7 +136,7 @@ def left_behind(slurm: Cluster, at_first: set[Path]) -> dict[str, int]:
 
 
 def wait_left(slurm: Cluster, at_first: set[Path], limit_s: float = 30.0) -> dict[str, int]:
-    """What is left once the last steps have had time to end."""
+    """Return what is left after the last steps have had time to end."""
     end = time.monotonic() + limit_s
     while any((left := left_behind(slurm, at_first)).values()) and time.monotonic() < end:
         time.sleep(0.5)
@@ -144,7 +144,10 @@ def wait_left(slurm: Cluster, at_first: set[Path], limit_s: float = 30.0) -> dic
 
 
 def memory_and_files(slurm: Cluster) -> dict[str, tuple[int, int]]:
-    """Resident kB and open descriptors of each daemon of Slurm's; of more than two slurmd their sum."""
+    """Return resident kB and open descriptors of each daemon of Slurm.
+
+    Of more than two slurmd they are summed.
+    """
     found: dict[str, tuple[int, int]] = {}
     daemons = [daemon for daemon in slurm.state.daemons if daemon.name.startswith("slurm")]
     for daemon in daemons:
@@ -159,20 +162,20 @@ def memory_and_files(slurm: Cluster) -> dict[str, tuple[int, int]]:
 
 
 def growth(jobs: Sequence[int], values: Sequence[int]) -> Slope | None:
-    """Over the looks behind the warm-up; None for too few."""
+    """Return the slope after the warm-up; None: too few values."""
     begin = max(1, len(jobs) // WARM_UP)
     return line_slope(jobs[begin:], values[begin:])
 
 
 def is_flat(slope: Slope, values: Sequence[int], jobs: int) -> bool:
-    """Two-sided: no slope is shown at 1 %, or all that it may be is small over so many jobs."""
+    """Whether the slope is not significant at 1 % (two-sided), or its interval is small."""
     most = max(map(abs, ends_of(slope))) * jobs
     unproven = slope.low is not None and slope.p >= 0.01
     return unproven or most <= SMALL * max(values)
 
 
 def ends_of(slope: Slope) -> tuple[float, float]:
-    """Its interval; of counts that lie on one line, which have no spread, the slope itself."""
+    """Return the slope's interval; the slope itself if the values lie on one line exactly."""
     if slope.low is None or slope.high is None:
         return slope.value, slope.value
     return slope.low, slope.high

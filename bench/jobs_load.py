@@ -1,4 +1,4 @@
-"""Many short jobs of every kind, for benchmarks on a throwaway Slurm, and how to wait for their end."""
+"""Submits many short jobs of every kind to a throwaway Slurm, and waits for their end."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ from pathlib import Path
 
 from steelyard.wrappers.cluster.cluster import Cluster
 
-# Of a hundred jobs; the rest are tasks of an array, on one node each.
+# Per hundred jobs; the others are tasks of an array, on one node each.
 TWO_NODES, SINGLE, ALONE = 4, 4, 4
 BASE_BYTES, MODULUS = 1000, 89
 LIMIT_S = 1800.0
 
-# What a job writes follows from its id: a record of another job's would show.
+# The number of bytes follows from the job's id: another job's record would be detected.
 WRITE = f"head -c $(({BASE_BYTES} + SLURM_JOB_ID % {MODULUS})) /dev/zero > /dev/null"
 
 
 def written_bytes(job_id: int) -> int:
-    """What `WRITE` wrote in this job."""
+    """Return how many bytes `WRITE` writes in this job."""
     return BASE_BYTES + job_id % MODULUS
 
 
 def set_up(slurm: Cluster) -> None:
-    """Jobs that are over leave slurmctld's memory soon, as they do on a cluster that lives long."""
+    """Have slurmctld forget ended jobs soon, as an old cluster does."""
     conf = slurm.dir / "etc" / "slurm.conf"
     conf.write_text(re.sub(r"MinJobAge=\d+", "MinJobAge=5", conf.read_text()))
     ask(slurm, "scontrol", "reconfigure")
 
 
 def ask(slurm: Cluster, *argv: str, stdin: str = "") -> str:
-    """One of Slurm's commands; its output."""
+    """Run one of Slurm's commands; return its output."""
     done = subprocess.run(
         argv, env=slurm.environment(), cwd="/", input=stdin, check=True, timeout=300,
         stdout=subprocess.PIPE, text=True,
@@ -40,7 +40,7 @@ def ask(slurm: Cluster, *argv: str, stdin: str = "") -> str:
 
 
 def run(slurm: Cluster, jobs: int, tag: str) -> float:
-    """So many jobs, four or more, to their end; seconds."""
+    """Run `jobs` jobs, at least four, to their end; return the seconds."""
     two, single, alone = (-(-jobs * share // 100) for share in (TWO_NODES, SINGLE, ALONE))
     began = time.monotonic()
     sbatch(slurm, jobs - two - single - alone, "-N1", script=WRITE)
@@ -53,7 +53,7 @@ def run(slurm: Cluster, jobs: int, tag: str) -> float:
 
 
 def sbatch(slurm: Cluster, jobs: int, *options: str, script: str) -> None:
-    """One job, or an array of several."""
+    """Submit one job, or an array of several."""
     array = [f"--array=1-{jobs}"] if jobs > 1 else []
     if jobs:
         asked = ("sbatch", "--parsable", "-o", "/dev/null", *array, *options)
@@ -61,19 +61,19 @@ def sbatch(slurm: Cluster, jobs: int, *options: str, script: str) -> None:
 
 
 def srun(slurm: Cluster, nodes: int) -> subprocess.Popen[bytes]:
-    """A job of srun alone, which waits its turn."""
+    """Start a job with srun alone, which may wait for resources."""
     argv = ["srun", "-Q", f"-N{nodes}", "sh", "-c", WRITE]
     return subprocess.Popen(argv, env=slurm.environment(), cwd="/")
 
 
 def wait_all(processes: list[subprocess.Popen[bytes]]) -> None:
-    """All of them to their end; how they ended stands in the accounting."""
+    """Wait for all processes; the accounting has their exit codes."""
     for process in processes:
         process.wait(LIMIT_S)
 
 
 def wait_empty(slurm: Cluster) -> None:
-    """Until no job waits, runs or ends."""
+    """Wait until no job is pending, running or completing."""
     end = time.monotonic() + LIMIT_S
     while ask(slurm, "squeue", "-h", "-o", "%i"):
         if time.monotonic() > end:
@@ -82,7 +82,7 @@ def wait_empty(slurm: Cluster) -> None:
 
 
 def log_bytes(slurm: Cluster) -> dict[str, int]:
-    """Sizes of the daemons' logs, of slurmd and of ours over all nodes."""
+    """Return the sizes of the daemons' logs; those of slurmd and of ours over all nodes."""
     found = dict.fromkeys(("slurmctld", "slurmdbd", "slurmd", "steelyard"), 0)
     for path in (slurm.dir / "log").glob("*.log"):
         found[path.name.split(".")[0]] += path.stat().st_size

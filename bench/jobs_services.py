@@ -1,4 +1,4 @@
-"""What cron and timers run on a cluster beside its jobs, in fast motion, for bench/jobs.py."""
+"""The commands that cron and timers run on a cluster, in fast motion, for bench/jobs.py."""
 
 from __future__ import annotations
 
@@ -21,15 +21,18 @@ from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.sweep.sweep import sweep
 from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
 
-LATER_S = 9 * 86400  # a day is packed a week after it is over
+LATER_S = 9 * 86400  # a day is packed a week after its end
 PACK_AFTER_S = 7 * 86400
 TOP = ("cpu_s", "rchar_bytes", "wchar_bytes")
 
 
 @dataclass
 class Services(threading.Thread):
-    """Runs the commands in turn, again and again, until `end()`. `costs` has each command's passes: wall
-    seconds, CPU seconds, largest resident MB. `failures` has what a command that failed is, in words."""
+    """Runs the commands in turn, repeatedly, until `end()`.
+
+    `costs` has each command's passes: wall seconds, CPU seconds, largest resident MB. `failures`
+    has the messages of failed commands.
+    """
 
     slurm: Cluster
     pause_s: float
@@ -47,7 +50,7 @@ class Services(threading.Thread):
         return self.slurm.dir / "jobs"
 
     def commands(self) -> dict[str, list[str]]:
-        """Each command line, without `steelyard`."""
+        """Return each command line, without `steelyard`."""
         records = ["--record-dir", str(self.slurm.record_dir)]
         return {
             "publish": ["publish", "--hours", "2", *records],
@@ -69,14 +72,17 @@ class Services(threading.Thread):
                 self.failures.append(str(error))
 
     def end(self) -> None:
-        """Wait for the pass that runs, and make one that sees all jobs."""
+        """Wait for the current pass, and run one that includes all jobs."""
         self.ended.set()
         self.join()
         self.run_once()
 
     def figures(self) -> dict[str, object]:
-        """Of each command: passes, median and longest wall time, CPU time of all passes, and the largest
-        resident MB of the first and of the last pass."""
+        """Return passes, wall time, CPU time and memory of each command, and print them.
+
+        Wall time is median and maximum in s, CPU time the sum of all passes in s, memory the
+        largest resident MB of the first and of the last pass.
+        """
         found: dict[str, object] = {}
         for name, costs in self.costs.items():
             walls, cpus, sizes = zip(*costs, strict=True)
@@ -92,7 +98,7 @@ class Services(threading.Thread):
 
 @contextmanager
 def beside(slurm: Cluster, pause_s: float | None) -> Iterator[Services | None]:
-    """Run the services until the end of the block; None: none are asked for."""
+    """Run the services in the `with` statement; with `pause_s` None, run none."""
     if pause_s is None:
         yield None
         return
@@ -105,18 +111,18 @@ def beside(slurm: Cluster, pause_s: float | None) -> Iterator[Services | None]:
 
 
 def read_top(slurm: Cluster, database: Path) -> Mapping[str, float]:
-    """What `steelyard top` tells of all jobs of a database."""
+    """Return the sums of `steelyard top` over all jobs of a database."""
     argv = [STEELYARD, "top", "--by", "account", "--database", str(database), "--json"]
     done = subprocess.run(
         argv, env=slurm.environment(), stdout=subprocess.PIPE, check=True, timeout=300
     )
     total = json.loads(done.stdout)["total"]
-    # A sum of seconds has another last digit in another order of the jobs.
+    # The last digit of a sum of seconds depends on the order of the jobs.
     return {"jobs": total["jobs"], **{name: round(total[name]["sum"], 6) for name in TOP}}
 
 
 def sweep_later(record_dir: Path) -> SweepReport:
-    """Sweep as on a day when all of tonight's records are packed."""
+    """Sweep as on a later day, when all of tonight's records are packed."""
     asked = SweepRequest(record_dir, PACK_AFTER_S)
     now_s = time.time()
     with mock.patch("time.time", lambda: now_s + LATER_S):
@@ -124,8 +130,10 @@ def sweep_later(record_dir: Path) -> SweepReport:
 
 
 def check(services: Services, jobs: int) -> dict[str, object]:
-    """The database of the night has every start of a job, and one that is collected out of packs tells
-    the same. Returns what is wrong, in words, and how many files were packed."""
+    """Check that the database has every start of a job, and that one collected from packs is equal.
+
+    Returns the messages of faults, and the number of packed files.
+    """
     slurm, wrong = services.slurm, list(services.failures)
     tonight = read_top(slurm, services.database)
     if tonight["jobs"] != jobs:

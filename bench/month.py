@@ -1,14 +1,17 @@
-"""A made-up month of a cluster: N jobs, what sacct prints of them and the records of their nodes.
+"""A generated month of a cluster: N jobs, the output of sacct for them, the records of their nodes.
 
-    python bench/month.py FOLDER [--jobs 1000000] [--seed 1] [--records SHARE] [--samples SHARE] [--flat]
+python bench/month.py FOLDER [--jobs 1000000] [--seed 1] [--records SHARE] [--samples SHARE]
+    [--flat]
 
-FOLDER then has `bin/sacct`, which answers -j, -X, -u, -S, -E and --format of these jobs; `records`,
-by day (`--flat`: a folder for every job) of the first SHARE of the jobs, and samples of the first of
-these (none is usual: a million jobs' would be 300 GB); and `truth.json`: sums by user, account,
-partition and node type that were never read from any of these files. month_jobs.py says which jobs
-they are. The same seed and N make the same month. A million jobs: 1.2 GB of accounting; of records 9 GB
-and 2.6 million files, so that a share of them is usual. Users, accounts, arrays, requeued jobs, lost
-nodes, jobs that were cancelled while they waited and nodes without a record are among them.
+FOLDER then contains `bin/sacct`, which answers -j, -X, -u, -S, -E and --format for these jobs;
+`records`, by day (`--flat`: one folder per job), of the first SHARE of the jobs, and samples of the
+first of these (usually none: those of a million jobs are 300 GB); and `truth.json`: sums by user,
+account, partition and node type that were not read from these files. month_jobs.py describes the
+jobs. The same seed and N make the same month.
+
+A million jobs need 1.2 GB of accounting, and 9 GB and 2.6 million files of records, so that usually
+only a share has records. The jobs include users, accounts, arrays, requeued jobs, lost nodes, jobs
+that were cancelled while pending, and nodes without a record.
 """
 
 from __future__ import annotations
@@ -27,15 +30,15 @@ from steelyard.analysis.sources import record_folders
 from steelyard.analysis.sources.sacct import DELIMITER, FIELDS
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
-CHUNK = 1000  # job ids in a file of the accounting
-Files = Callable[[Job, Path, bool, bool], None]  # as write_records()
+CHUNK = 1000  # job ids per file of the accounting
+Files = Callable[[Job, Path, bool, bool], None]  # like write_records()
 
 
 # --- the accounting --------------------------------------------------------------------------
 
 
 def rows(job: Job) -> Iterator[str]:
-    """Each start's line and those of its steps, as `sacct -P -D` prints FIELDS."""
+    """Yield the line of each start and those of its steps, as `sacct -P -D` prints FIELDS."""
     for restart, start in enumerate(job.starts):
         shared = row_of(job, start, restart)
         yield line(job, "", shared)
@@ -48,7 +51,7 @@ def rows(job: Job) -> Iterator[str]:
 
 
 def row_of(job: Job, start: Start, restart: int) -> dict[str, str]:
-    """The fields of a start."""
+    """Return the fields of a start."""
     took = start.end_unix_s - (start.begin_unix_s or start.end_unix_s)
     cpus = job.cpus_per_node * max(len(start.nodes), 1)
     names = [one.node for one in start.nodes]
@@ -66,7 +69,7 @@ def row_of(job: Job, start: Start, restart: int) -> dict[str, str]:
 
 
 def clock(seconds: float) -> str:
-    """As sacct has it: `1-02:03:04`, below an hour `02:03.125`."""
+    """Return a time as sacct prints it: `1-02:03:04`, below an hour `02:03.125`."""
     whole, part = divmod(seconds, 1)
     minutes, s = divmod(int(whole), 60)
     if minutes < 60:
@@ -77,20 +80,23 @@ def clock(seconds: float) -> str:
 
 
 def line(job: Job, step: str, values: dict[str, str]) -> str:
-    """One line of sacct."""
+    """Return one line of sacct."""
     ids = {"JobID": job.name + step, "JobIDRaw": f"{job.job_id}{step}"}
     return DELIMITER.join((values | ids).get(name, "") for name in FIELDS) + "\n"
 
 
-# --- all of it -------------------------------------------------------------------------------
+# --- the complete month ----------------------------------------------------------------------
 
 
 def make(
     folder: Path, number: int, seed: int = 1, share: float = 1.0, flat: float = 0.0,
     samples: float = 0.0, files: Files = write_records,
 ) -> dict[str, Any]:  # fmt: skip
-    """Write a month below `folder`; what truth.json then holds. `share`, `flat`, `samples`: of all
-    jobs, the first of them. `files` leaves what a job leaves."""
+    """Write a month below `folder`; return the content of truth.json.
+
+    `share`, `flat` and `samples` are shares of all jobs, from the first one on. `files` writes a
+    job's files.
+    """
     accounting, record_dir, bin_dir = (folder / n for n in ("accounting", "records", "bin"))
     for path in (accounting, record_dir, bin_dir):
         path.mkdir(parents=True)
@@ -112,7 +118,7 @@ def make(
 
 
 def spanned(month: Iterable[Job], spans: dict[int, list[int]]) -> Iterator[Job]:
-    """The same, and of each file of the accounting the first begin and the last end in it."""
+    """Yield the jobs; add the first begin and the last end in each file of the accounting."""
     for job in month:
         for start in job.starts:
             begin, end = start.begin_unix_s or start.end_unix_s, start.end_unix_s
@@ -124,7 +130,7 @@ def spanned(month: Iterable[Job], spans: dict[int, list[int]]) -> Iterator[Job]:
 def written(
     folder: Path, number: int, seed: int, shares: tuple[int, int, int], files: Files
 ) -> Iterator[Job]:
-    """The jobs, each when it is on disk."""
+    """Yield each job when its files are written."""
     file: TextIO | None = None
     for place, job in enumerate(jobs(number, seed)):
         if file is None or job.job_id % CHUNK == 0:
@@ -141,7 +147,7 @@ def written(
 
 
 def main() -> int:
-    """Make a month and say what is in it."""
+    """Make a month and print its size."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="made anew")
     parser.add_argument("--jobs", type=int, default=1_000_000)

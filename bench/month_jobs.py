@@ -1,8 +1,8 @@
-"""The jobs of a made-up month: who, when, on which nodes, with which use; and sums of them (month.py).
+"""The jobs of a generated month (month.py): users, times, nodes and usage; and sums of them.
 
-Every figure is a multiple of 1/8, so that sums of them are exact in any order and may be compared with
-`==`. Jobs last 900 s on average, exponentially distributed (half of them less than 624 s, a tenth more
-than 2072 s), on one node (80 %) or on two to four.
+Every figure is a multiple of 1/8, so that sums of them are exact in any order and may be compared
+with `==`. Jobs last 900 s on average, exponentially distributed (half of them less than 624 s, a
+tenth more than 2072 s), on one node (80 %) or on two to four.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 BEGIN, MONTH_S = 1_790_812_800, 30 * 86400  # 1 October 2026, UTC
 ACCOUNTS = ("astro", "bio", "chem", "climate", "hep", "math")
 USERS_EACH = 20
-# Of each partition: its share of the jobs, its nodes' letter and how many there are.
+# By partition: its share of the jobs, the prefix of its nodes, and their number.
 PARTITIONS = {"batch": (0.6, "p", 400), "short": (0.25, "p", 400), "cloud": (0.15, "v", 100)}
 NODE_TYPES = {"p": "physical", "v": "virtual"}
-CPUS = 64  # of a node
-# State, its share, exit code; what sacct says of it is in the order of their shares.
+CPUS = 64  # per node
+# State, its share, exit code, in the order of their shares.
 STATES = (("COMPLETED", 0.88, "0:0"), ("FAILED", 0.06, "3:0"), ("TIMEOUT", 0.02, "0:0"),
           ("CANCELLED by 1001", 0.025, "0:15"), ("OUT_OF_MEMORY", 0.005, "0:125"),
           ("NODE_FAIL", 0.01, "1:0"))  # fmt: skip
@@ -28,7 +28,7 @@ WAITED = "CANCELLED by 1001"  # a third of these never began
 
 @dataclass(frozen=True, slots=True)
 class OnNode:
-    """What a node's record says of one start of a job; a record that is not `there` was lost."""
+    """The values of a node's record for one start of a job; without `there`, it was lost."""
 
     node: str
     cpu_s: float
@@ -40,7 +40,7 @@ class OnNode:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start of a job; `begin_unix_s` None: cancelled while it waited."""
+    """One start of a job; `begin_unix_s` None: cancelled while pending."""
 
     begin_unix_s: int | None
     end_unix_s: int
@@ -51,7 +51,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job of the month; the last of its starts is the one that counts."""
+    """A job of the month; its last start is the one that counts."""
 
     job_id: int
     array_id: int | None
@@ -65,17 +65,17 @@ class Job:
 
     @property
     def name(self) -> str:
-        """As sacct shows it: `4711` or `4711_3`."""
+        """Return the id as sacct shows it: `4711` or `4711_3`."""
         return str(self.job_id) if self.array_id is None else f"{self.array_id}_{self.task}"
 
     @property
     def node_type(self) -> str:
-        """Of all its nodes."""
+        """Return the type of its nodes."""
         return NODE_TYPES[PARTITIONS[self.partition][1]]
 
 
 def jobs(number: int, seed: int = 1) -> Iterator[Job]:
-    """The month's jobs in the order of their ids, from 1000 on."""
+    """Yield the month's jobs in the order of their ids, from 1000 on."""
     chance = random.Random(seed)
     array_id, tasks_left, task = None, 0, 0
     who = ("", "", "")
@@ -90,7 +90,7 @@ def jobs(number: int, seed: int = 1) -> Iterator[Job]:
 
 
 def someone(chance: random.Random) -> tuple[str, str, str]:
-    """User, account, partition; some users have far more jobs than others."""
+    """Return user, account, partition; some users have far more jobs than others."""
     account = chance.choice(ACCOUNTS)
     user = f"{account}{int(USERS_EACH * chance.random() ** 2):02}"
     (partition,) = chance.choices(list(PARTITIONS), [share for share, _, _ in PARTITIONS.values()])
@@ -101,7 +101,7 @@ def one_job(
     chance: random.Random, job_id: int, array_id: int | None, task: int,
     who: tuple[str, str, str], submit: int,
 ) -> Job:  # fmt: skip
-    """Its starts: one in fifty is requeued when a node fails."""
+    """Return a job with its starts: one in fifty is requeued after a node failure."""
     ((state, _, code),) = chance.choices(STATES, [share for _, share, _ in STATES])
     nodes = 1 if chance.random() < 0.8 else chance.randrange(2, 5)
     starts, begin = [], submit + chance.randrange(600)
@@ -119,7 +119,7 @@ def one_job(
 def one_start(
     chance: random.Random, partition: str, nodes: int, begin: int, state: str, code: str
 ) -> Start:
-    """On neighbouring nodes; of one that failed the first node's record is cut short."""
+    """Return a start on adjacent nodes; after a node failure, its first record is truncated."""
     _, letter, known = PARTITIONS[partition]
     first, took = chance.randrange(1, known - nodes), 1 + int(chance.expovariate(1 / 900))
     found = []
@@ -133,17 +133,17 @@ def one_start(
     return Start(begin, begin + took, state, code, tuple(found))
 
 
-Sums = dict[str, dict[str, dict[str, float]]]  # by, whom, what
+Sums = dict[str, dict[str, dict[str, float]]]  # by dimension, its value, figure
 
 
 def truth(month: Iterable[Job]) -> Sums:
-    """Sums by user, account, partition and node type.
+    """Sum by user, account, partition and node type.
 
-    `jobs`, `starts`; of all starts `node_s` and `cpu_held_s` (what was held), `cpu_used_s` (sacct's
-    TotalCPU); of records that are there and whole `cpu_s`, `energy_j`, `read_bytes`; and how many
-    `records`, `records_cut`, `records_lacking`. As `steelyard top` counts, of last starts that began:
-    `begun`, `last_cpu_held_s`; `whole` of these, with a whole record of every node: `last_read_bytes`;
-    `alone` of these, on nodes of their own: `last_energy_j`.
+    `jobs`, `starts`; of all starts `node_s` and `cpu_held_s` (allocated), `cpu_used_s` (sacct's
+    TotalCPU); of existing complete records `cpu_s`, `energy_j`, `read_bytes`; and the numbers of
+    `records`, `records_cut`, `records_lacking`. As in `steelyard top`, of last starts that began:
+    `begun`, `last_cpu_held_s`; `whole` of these, with a complete record of every node:
+    `last_read_bytes`; `alone` of these, on exclusive nodes: `last_energy_j`.
     """
     sums: Sums = defaultdict(lambda: defaultdict(lambda: defaultdict(float)))
     for job in month:
@@ -156,7 +156,7 @@ def truth(month: Iterable[Job]) -> Sums:
 
 
 def figures(job: Job) -> dict[str, float]:
-    """What one job adds."""
+    """Return what one job adds."""
     own: dict[str, float] = defaultdict(float, jobs=1, starts=len(job.starts))
     for start in job.starts:
         took = start.end_unix_s - (start.begin_unix_s or start.end_unix_s)
@@ -176,7 +176,7 @@ def figures(job: Job) -> dict[str, float]:
 
 
 def last_start(job: Job, own: dict[str, float]) -> None:
-    """What the last start adds, if it began."""
+    """Add the figures of the last start, if it began."""
     start = job.starts[-1]
     if start.begin_unix_s is None:
         return
@@ -193,13 +193,13 @@ def last_start(job: Job, own: dict[str, float]) -> None:
 
 
 def used_s(start: Start) -> float:
-    """CPU seconds as sacct tells them: from an hour on whole ones."""
+    """Return CPU seconds as sacct prints them: integers from an hour on."""
     seconds = sum(one.cpu_s for one in start.nodes)
     return seconds if seconds < 3600 else float(int(seconds))
 
 
 def hosts(names: list[str]) -> str:
-    """`p[007-009]`; neighbours all."""
+    """Return `p[007-009]`; all names are adjacent."""
     if len(names) < 2:
         return names[0] if names else "None assigned"
     return f"{names[0][0]}[{names[0][1:]}-{names[-1][1:]}]"

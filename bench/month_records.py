@@ -1,8 +1,9 @@
-"""The records of a made-up month (month.py), and the samples beside some of them.
+"""The records of a generated month (month.py), and samples for some of them.
 
-A recorded one with a job's own values in it, and with others for what differs from job to job and from
-node to node, so that a pack of them is no smaller than one of real ones. Files are two months older than
-they would be: a record that was cut short, whose job may still run, is packed after 60 days.
+Each is a recorded one with the job's own values, and with random ones for fields that differ
+between jobs and nodes, so that a pack of them is no smaller than one of real records. The files'
+times are two months in the past: a truncated record, whose job may still run, is packed after 60
+days.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OF_NODE = ("probe.machine_id", "probe.boot_id", "probe.network.1.mac", "probe.ho
 
 @cache
 def template() -> tuple[str, ...]:
-    """The recorded record as text, cut where a job's own values go: text, name, text, name, …"""
+    """Return the recorded record, split at a job's own values: text, name, text, name, …"""
     document = json.loads(RECORD.read_bytes())
     own: dict[str, Any] = {
         "node": "@node@", "complete": "@complete@", "incomplete_reason": "@why@",
@@ -57,7 +58,7 @@ def template() -> tuple[str, ...]:
 
 
 def others(job: Job, start: Start, one: OnNode) -> dict[str, Any]:
-    """What no sum is made of, and no two jobs, or no two nodes, have in common."""
+    """Return random values of fields that are not summed, but differ between jobs or nodes."""
     chance, node = random.Random(f"{job.job_id} {start.begin_unix_s} {one.node}"), one.node
     found: dict[str, Any] = {name: int(chance.lognormvariate(20, 3)) for name in BYTES}
     found |= {name: int(chance.lognormvariate(6, 2)) for name in COUNTS}
@@ -67,7 +68,7 @@ def others(job: Job, start: Start, one: OnNode) -> dict[str, Any]:
 
 
 def record(job: Job, start: Start, one: OnNode, samples_file: str | None = None) -> str:
-    """The record of a node as text."""
+    """Return the record of a node as text."""
     begin = start.begin_unix_s or 0
     values = others(job, start, one) | {
         "node": one.node, "complete": one.is_complete, "begin": begin + 0.25,
@@ -83,7 +84,7 @@ def record(job: Job, start: Start, one: OnNode, samples_file: str | None = None)
 
 
 def write_records(job: Job, record_dir: Path, flat: bool, with_samples: bool = False) -> None:
-    """The files of all its nodes."""
+    """Write the files of all nodes of a job."""
     for start in job.starts:
         begin = start.begin_unix_s
         if begin is None or not any(one.there for one in start.nodes):
@@ -103,7 +104,7 @@ def write_records(job: Job, record_dir: Path, flat: bool, with_samples: bool = F
 
 
 def write(path: str, content: bytes, end_unix_s: int) -> None:
-    """A file as the sampler leaves it."""
+    """Write a file as the sampler does."""
     with open(path, "wb") as file:  # noqa: PTH123 - a million of them
         file.write(content)
     os.chmod(path, 0o440)  # noqa: PTH101

@@ -1,4 +1,4 @@
-"""`sacct` of a month that bench/month.py made: rows out of its files, chosen by the same options."""
+"""`sacct` of a month that bench/month.py made: rows of its files, selected by the same options."""
 
 import argparse
 import datetime
@@ -10,14 +10,14 @@ FOLDER = Path(__file__).resolve().parents[1]
 
 
 def unix_s(text: str) -> float:
-    """A time as sacct takes it, in UTC, or seconds since 1970."""
+    """Return a time of sacct's options, in UTC, or seconds since 1970."""
     if text.isdigit():
         return float(text)
     return datetime.datetime.fromisoformat(text).replace(tzinfo=datetime.UTC).timestamp()
 
 
 def options() -> argparse.Namespace:
-    """Those that choose; all others say how sacct is to print, and it prints so anyway."""
+    """Parse the options that select rows; the format of the output is constant."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("-j", "--jobs", default="")
     parser.add_argument("-X", "--allocations", action="store_true")
@@ -31,7 +31,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Print the rows."""
+    """Print the selected rows."""
     head = json.loads((FOLDER / "head.json").read_bytes())
     asked, fields, mark = options(), head["fields"], head["delimiter"]
     if asked.helpformat:
@@ -39,12 +39,12 @@ def main() -> None:
         return
     ids = set(filter(None, asked.jobs.split(",")))
     chunks = {int(one.partition("_")[0]) // head["chunk"] for one in ids}
-    # The tasks of an array follow its own id, and may lie in the next file.
+    # The tasks of an array have ids after the array's own, and may be in the next file.
     near = sorted(chunks | {n + 1 for n in chunks})
     names = near if ids else in_time(head["spans"], asked.starttime, asked.endtime)
     users = set(filter(None, asked.user.split(",")))
     at = {name: place for place, name in enumerate(fields)}
-    # Behind a row's fields an empty one: of what the month does not tell.
+    # The additional empty cell stands for fields that the month does not have.
     wanted = [at.get(name, len(fields)) for name in (asked.format or ",".join(fields)).split(",")]
     job, raw, start, end, user = (at[n] for n in ("JobID", "JobIDRaw", "Start", "End", "User"))
     keep = False
@@ -61,7 +61,10 @@ def main() -> None:
 
 
 def in_time(spans: dict[str, list[int]], since_unix_s: float, until_unix_s: float) -> list[int]:
-    """The numbers of files that have a job of that time: 30 days are not to be 30 times a month."""
+    """Return the numbers of files with a job in that time.
+
+    So reading 30 single days does not read the month 30 times.
+    """
     return sorted(
         int(name)
         for name, (first, last) in spans.items()
@@ -70,7 +73,7 @@ def in_time(spans: dict[str, list[int]], since_unix_s: float, until_unix_s: floa
 
 
 def lines(names: list[int]) -> Iterator[str]:
-    """Of files that are there, without their ends."""
+    """Yield the lines of existing files, without their ends."""
     for name in names:
         path = FOLDER / "accounting" / f"{name}.txt"
         if path.is_file():

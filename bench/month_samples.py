@@ -1,11 +1,12 @@
-"""Samples of made-up jobs at 1 Hz, as bench/month.py leaves them beside its records.
+"""Samples of generated jobs at 1 Hz, as bench/month.py writes them with its records.
 
-What a program does comes from 15 recorded minutes (tests/data/records/long, ORIGIN): blocks of 5 to 60 s
-of them in any order, each counter's steps times a factor of the job's own and 5 % of chance a step, so
-that no two jobs have a line in common and nothing packs them better than jobs of many users are packed.
-What the recorded machine does not have is made up: a network that always sends and receives (lognormal),
-two packages and two memories with RAPL (units of 61 µJ, 100 W and 3 W a busy CPU, noise of 3 W). So it is
-rather more than a real job's samples take, where a column stands still.
+A program's activity is taken from 15 recorded minutes (tests/data/records/long, ORIGIN): blocks of
+5 to 60 s in any order. Each counter's steps are multiplied by a factor of the job and by 5 % of
+noise per step. So no two jobs have a line in common, and they do not compress better than jobs of
+many users. What the recorded machine does not have is generated: a network that always sends and
+receives (lognormal), two packages and two memories with RAPL (units of 61 µJ, 100 W and 3 W per
+busy CPU, noise of 3 W). So the files are rather larger than those of a real job, in which some
+columns are constant.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ Numbers = Any  # arrays of numpy
 
 @cache
 def recorded() -> tuple[list[bytes], dict[bytes, Numbers]]:
-    """The columns that every file has, in their order; what was recorded of a job, in units of the
-    last digit."""
+    """Return the columns of every file in order, and the recorded values of a job.
+
+    The values are in units of the last digit.
+    """
     header, *lines = RECORDED.read_bytes().splitlines()
     names = header.split(b",")
     columns = dict(zip(names, zip(*(line.split(b",") for line in lines), strict=True), strict=True))
@@ -42,7 +45,7 @@ def recorded() -> tuple[list[bytes], dict[bytes, Numbers]]:
 
 
 def places(chance: np.random.Generator, steps: int, there: int) -> Numbers:
-    """Which recorded steps a job takes: blocks of them in any order."""
+    """Return the indices of the recorded steps that a job uses: blocks of them in any order."""
     found: list[int] = []
     while len(found) < steps:
         begin = int(chance.integers(there))
@@ -51,13 +54,13 @@ def places(chance: np.random.Generator, steps: int, there: int) -> Numbers:
 
 
 def summed(steps: Numbers) -> Numbers:
-    """A counter of these steps, whole and never down."""
+    """Return a counter of these steps, which are rounded down and never negative."""
     whole = np.maximum(np.nan_to_num(steps), 0).astype(np.int64)
     return np.concatenate([[0], whole.cumsum()])
 
 
 def own_columns(chance: np.random.Generator, took_s: int, cpus: int) -> dict[bytes, Numbers]:
-    """What the job's own processes do."""
+    """Return the columns of the job's own processes."""
     _, values = recorded()
     at = places(chance, took_s, len(values[b"elapsed_s"]) - 1)
     columns = {}
@@ -79,7 +82,7 @@ def own_columns(chance: np.random.Generator, took_s: int, cpus: int) -> dict[byt
 
 
 def node_columns(chance: np.random.Generator, own: dict[bytes, Numbers]) -> dict[bytes, Numbers]:
-    """What the node does meanwhile: its network, and its meters."""
+    """Return the columns of the node: its network, and its meters."""
     cpu, time = np.diff(own[b"cpu_s"]), np.diff(own[b"elapsed_s"])
     many = len(time)
     rx, tx = (summed(chance.lognormal(10, 1.5, many)) for _ in range(2))
@@ -97,7 +100,7 @@ def node_columns(chance: np.random.Generator, own: dict[bytes, Numbers]) -> dict
 
 
 def samples(seed: int, begin_unix_s: int, took_s: int, cpus: int) -> bytes:
-    """The file of one node: a line a second, and one at the begin."""
+    """Return the file of one node: a line per second, and one at the begin."""
     chance = np.random.default_rng(seed)
     names, _ = recorded()
     columns = own_columns(chance, took_s, cpus)
@@ -112,7 +115,7 @@ def samples(seed: int, begin_unix_s: int, took_s: int, cpus: int) -> bytes:
 
 
 def cells_of(name: bytes, values: Numbers) -> list[str]:
-    """As the sampler writes them: seconds and joules have six decimals."""
+    """Format the values as the sampler does: seconds and joules have six decimals."""
     if not name.partition(b":")[0].endswith((b"_s", b"_j")):
         return list(map(str, values.tolist()))
     pairs = np.divmod(values, 1_000_000)

@@ -1,10 +1,11 @@
-"""What the MPI profiler costs: CG class A with and without it, interleaved, and one call's price.
+"""What the MPI profiler costs: CG class A with and without it, interleaved, and the cost of one
+call.
 
-`make bench BENCH=mpiprof`. From the environment: MPIPROF_ROUNDS (default 15), MPIPROF_RANKS
-(default "1 2"), MPIPROF_CLASS (A). The peer is the same program without the profiler. Three
-estimates of the cost as a share of the run: the median ratio of the program's own times, with its
-interval; the ratio of the fastest runs, since other work only ever adds time; and calls × price of
-a call / time of a rank, which noise does not blur. The last line is JSON.
+`make bench BENCH=mpiprof`. Environment: MPIPROF_ROUNDS (default 15), MPIPROF_RANKS (default "1 2"),
+MPIPROF_CLASS (A). The peer is the same program without the profiler. Three estimates of the cost as
+a share of the run: the median ratio of the program's own times, with its interval; the ratio of the
+fastest runs, since other load only adds time; and calls × cost of a call / time of a rank, which
+noise does not affect. The last line is JSON.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ PROGRAM = ROOT / "build/bin/npb-cg"
 PROFILER = ROOT / "build/bin/steelyard-mpiprof"
 LIMIT_S = 600
 OPEN_MPI = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
-# A call that does nothing but be called: MPI_Test of no request.
+# The cheapest call: MPI_Test of no request.
 EMPTY_CALLS = """
 #include <mpi.h>
 #include <stdio.h>
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one number of ranks: fastest times, the median ratio's interval, calls per rank."""
+    """Results of a number of ranks: fastest times, the median ratio's interval, calls per rank."""
 
     ranks: int
     without_s: float
@@ -61,7 +62,7 @@ class Cost:
 
 
 def main() -> int:
-    """Print the table; 3 where the programs are missing."""
+    """Print the table; return 3 if the programs are missing."""
     if not PROGRAM.is_file() or not PROFILER.is_file():
         print("build npb-cg and steelyard-mpiprof first: make all (needs mpicc)", file=sys.stderr)
         return 3
@@ -95,12 +96,12 @@ def main() -> int:
 
 
 def rounds() -> int:
-    """How often each of the two runs."""
+    """Return the number of runs of each kind."""
     return int(os.environ.get("MPIPROF_ROUNDS", "15"))
 
 
 def compare(ranks: int) -> Cost:
-    """Pairs of runs; who goes first alternates, so that a drift hits both alike."""
+    """Compare pairs of runs; the first of a pair alternates, so that drift affects both equally."""
     class_name = os.environ.get("MPIPROF_CLASS", "A")
     plain, profiled, calls = [], [], 0
     with tempfile.TemporaryDirectory() as folder:
@@ -127,7 +128,7 @@ def compare(ranks: int) -> Cost:
 
 
 def price_of_a_call() -> float:
-    """Nanoseconds that the profiler adds to a call, from 5 million of them, best of five."""
+    """Return the ns that the profiler adds to a call: best of five, 5 million calls each."""
     with tempfile.TemporaryDirectory() as folder:
         source, program = Path(folder) / "calls.c", Path(folder) / "calls"
         source.write_text(EMPTY_CALLS, encoding="utf-8")
@@ -138,7 +139,7 @@ def price_of_a_call() -> float:
 
 
 def mpirun(ranks: int, command: list[str]) -> str:
-    """A program's stdout."""
+    """Run a program and return its stdout."""
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     words = ["mpirun", *root, *OPEN_MPI, "-np", str(ranks), *command]
     done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=LIMIT_S)
@@ -146,7 +147,7 @@ def mpirun(ranks: int, command: list[str]) -> str:
 
 
 def time_of(text: str) -> float:
-    """Seconds of a verified run of NPB."""
+    """Return the seconds of a verified run of NPB."""
     block = parse.read_block("cg", text)
     if block.verification != "SUCCESSFUL" or block.seconds is None:
         raise SystemExit(f"cg: verification {block.verification}")

@@ -1,16 +1,16 @@
-"""Network conditions: how exact they are, what putting them in place costs, that they are undone.
+"""Network conditions: how exact they are, what applying them costs, and whether they are undone.
 
-Delay, loss, rate, and what is seen of duplication, corruption and reordering: on packets that leave
-a guest of a throwaway cluster (User Mode Linux, with sch_netem) for the physical node. Cost: apply
-and finish, without the verification's own traffic, on this machine (a rate, on a veth pair) and in
-the guest (a delay), where starting a program takes forty times as long; the peer is tcconfig of
-PyPI, in turn with it, where it runs. Kills: at random moments of apply and finish. Needs root,
-iperf3 and what virtual nodes need. Budget (DESIGN): 20 ms to apply and undo.
+Delay, loss and rate, and the observed duplication, corruption and reordering are measured on
+packets that leave a guest of a throwaway cluster (User Mode Linux, with sch_netem) for the physical
+node. Cost: apply and finish, without the verification's own traffic, on this machine (a rate, on a
+veth pair) and in the guest (a delay), where starting a program takes forty times as long. The peer
+is tcconfig of PyPI, in turn with it, where it runs. Kills: at random moments of apply and finish.
+Needs root, iperf3 and the requirements of virtual nodes. Budget (DESIGN): 20 ms to apply and undo.
 
-Last line: JSON with delay_error_ms_max (of means without the slowest and the fastest 5 %; the plain
-ones beside it), rate_error_max (a fraction), loss_inside_interval, tcp_loss (of TCP's segments: 1 %
-is asked; as tcp_duplicate, tcp_corrupt, tcp_reorder: 5, 1 and 5 %), apply_ms and apply_cpu_ms (this
-machine; medians), undo_failures, undo_tries (both machines), and more.
+Last line: JSON with delay_error_ms_max (of means without the slowest and the fastest 5 %; plain
+means are in the table), rate_error_max (a fraction), loss_inside_interval, tcp_loss (of TCP's
+segments: 1 % is requested; of tcp_duplicate, tcp_corrupt, tcp_reorder: 5, 1 and 5 %), apply_ms and
+apply_cpu_ms (this machine; medians), undo_failures, undo_tries (both machines), and more.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ STREAMS = ("loss=1%", "duplicate=5%", "corrupt=1%", "delay=5ms,reorder=5%")  # o
 
 
 class Extent:
-    """How much is done: figures to publish, or a quick look whether it all runs."""
+    """The extent of the measurement: figures to publish, or a quick test."""
 
     def __init__(self, quick: bool) -> None:
         self.quick = quick
@@ -65,7 +65,7 @@ class Extent:
 
 
 def install_peer(quick: bool) -> Path | None:
-    """tcconfig's programs, in a virtual environment of their own; None when PyPI is out of reach."""
+    """Install tcconfig in its own virtual environment; None if PyPI is unreachable."""
     if quick:
         return None
     if (PEER / "bin" / "tcset").exists():
@@ -76,7 +76,7 @@ def install_peer(quick: bool) -> Path | None:
 
 
 def table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> None:
-    """One block of the report."""
+    """Print one table of the report."""
     print(f"\n{title}")
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     for row in (head, *rows):
@@ -84,7 +84,7 @@ def table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Non
 
 
 def bench_delay(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
-    """Added to the mean round trip, against what was asked."""
+    """Measure the delay added to the mean round trip, and compare it with the requested one."""
     found = [netem_guest.delay(pair, ms, extent.echoes) for ms in extent.delays]
     table(
         f"delay (egress), n = {extent.echoes} echoes before and during",
@@ -109,7 +109,7 @@ def bench_delay(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
 
 
 def bench_loss(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
-    """What the receiver and the qdisc count."""
+    """Measure the loss, as the receiver and the qdisc count it."""
     found = [netem_guest.loss(pair, percent, extent.packets) for percent in extent.losses]
     table(
         f"loss, {extent.packets} UDP packets; 95 % intervals (Wilson)",
@@ -131,7 +131,7 @@ def bench_loss(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
 
 
 def bench_rate(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
-    """Bytes on the wire a second."""
+    """Measure bytes per second on the wire."""
     found = [netem_guest.rate(pair, mbit, extent.seconds) for mbit in extent.rates]
     errors = [f["achieved_mbit"] / f["asked_mbit"] - 1 for f in found]
     table(
@@ -146,7 +146,7 @@ def bench_rate(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
 
 
 def bench_seen(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
-    """Duplication, corruption, reordering."""
+    """Measure duplication, corruption, reordering."""
     found = netem_guest.seen(pair, min(extent.packets, 2000))
     count = found["count"]
     table(
@@ -162,7 +162,7 @@ def bench_seen(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
 
 
 def bench_streams(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
-    """The same of TCP's segments."""
+    """Measure the same on TCP's segments."""
     found = [netem_guest.stream(pair, spec, extent.stream_bytes) for spec in extent.streams]
     table(
         f"of the segments of {extent.stream_bytes / 1e6:g} MB over TCP; 95 % intervals (Wilson)",
@@ -181,14 +181,14 @@ def bench_streams(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
 
 
 def milliseconds(pair: tuple[float | None, float | None], missing: str) -> tuple[str, str]:
-    """Wall and CPU for a table."""
+    """Format wall and CPU time for a table."""
     if pair[0] is None or pair[1] is None:
         return f"— ({missing[:70]})", "—"
     return f"{pair[0]:.1f}", f"{pair[1]:.1f}"
 
 
 def bench_cost(pair: netem_guest.Pair, extent: Extent, peer: Path | None) -> dict[str, Any]:
-    """Apply and finish beside tcset and tcdel; kills."""
+    """Measure apply and finish against tcset and tcdel; test kills."""
     node, programs = str(pair.node), str(peer or "")
     run_dir = f"/dev/shm/sy-bench-{os.getpid()}"
     host = netem_host.on_this_machine(
@@ -233,7 +233,7 @@ def bench_cost(pair: netem_guest.Pair, extent: Extent, peer: Path | None) -> dic
 
 
 def measure(folder: Path, extent: Extent) -> dict[str, Any]:
-    """Everything, in a cluster that is gone afterwards."""
+    """Measure everything in a temporary cluster."""
     config = ClusterConfig(dir=folder / "c", physical_nodes=1, virtual_nodes=0, guests=1)
     peer = install_peer(extent.quick)
     with cluster.start_cluster(config) as running:
@@ -248,7 +248,7 @@ def measure(folder: Path, extent: Extent) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Measure and print; what is missing is one line and exit code 3."""
+    """Measure and print; if something is missing, print one line and return 3."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--quick", action="store_true", help="one of each: does it all run?")
     extent = Extent(parser.parse_args().quick)

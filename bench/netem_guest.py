@@ -1,7 +1,7 @@
-"""Part of `netem.py`: what a packet meets that leaves a guest with a condition in force.
+"""Part of `netem.py`: conditions as packets that leave a guest meet them.
 
-A guest of a throwaway cluster of its own (User Mode Linux, kernel with sch_netem) sends to the
-physical node, which nothing delays; whoever receives there runs on the host and is fast.
+A guest of a throwaway cluster (User Mode Linux, kernel with sch_netem) sends to the physical node,
+which delays nothing. The receiver runs on the host and is fast.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from steelyard.wrappers.cluster.guest import Guest
 
 RUN_DIR = "/run/sy-bench"
 UDP_PORT, IPERF_PORT, TCP_PORT = 5391, 5392, 5393
-FLOWS = 4  # one alone cannot always keep a queue of 1 Gbit/s filled here
-SEGMENT, FRAME, HEADERS = 1448, 1514, 66  # bytes of TCP payload, on the wire, Ethernet + IP + TCP
+FLOWS = 4  # a single one does not always fill a queue of 1 Gbit/s here
+SEGMENT, FRAME, HEADERS = 1448, 1514, 66  # bytes: TCP payload, on the wire, Ethernet + IP + TCP
 QUIET_MS = 0.05
-TRIM = 0.05  # of the round-trip times at each end: stalls of a machine with two cores
+TRIM = 0.05  # share of the round-trip times cut at each end: stalls of a machine with two cores
 
 SEND = """
 import socket, sys, time
@@ -85,7 +85,7 @@ while cable.recv(1 << 20):
 
 @dataclass
 class Pair:
-    """The guest that sends, and the node that answers."""
+    """The guest that sends, and the physical node that answers."""
 
     cluster: Cluster
     node: Path
@@ -100,12 +100,12 @@ class Pair:
         return self.cluster.state.network.physical
 
     def there(self, *argv: str) -> list[str]:
-        """A command in the physical node's network."""
+        """Return the command line that runs a command in the physical node's network."""
         assert self.cluster.state.network is not None
         return ["nsenter", f"--net={self.cluster.state.network.namespace}", *argv]
 
     def run(self, *argv: str, timeout_s: float = 120) -> str:
-        """A command in the guest, which must succeed."""
+        """Run a command in the guest; raise RuntimeError if it fails."""
         done = self.guest.run(argv, timeout_s=timeout_s)
         if done.returncode != 0:
             raise RuntimeError(f"{argv[0]} in the guest: {done.stderr.strip() or done.stdout}")
@@ -117,7 +117,10 @@ class Pair:
 
     @contextmanager
     def condition(self, spec: str, verified: bool = True) -> Iterator[dict[str, Any]]:
-        """In force inside; the document, which is whole afterwards. Echoes are packets, too."""
+        """Apply a condition in the `with` statement; afterwards the document is complete.
+
+        With `verified` it also contains the verification's echoes, which are packets, too.
+        """
         document: dict[str, Any] = {}
         asked = [f"--peer={self.peer}"] if verified else []
         self.netem("apply", "--uid=0", "--no-policy", *asked, "--", f"{spec},to={self.peer}")
@@ -128,7 +131,7 @@ class Pair:
             document.update(json.loads(self.run("cat", f"{RUN_DIR}/netem/g.b.done.json")))
 
     def round_trips_ms(self, count: int) -> list[float]:
-        """Of echoes 5 ms apart, ascending."""
+        """Return the round-trip times of echoes 5 ms apart, ascending."""
         text = self.run("ping", "-n", "-i0.005", f"-c{count}", self.peer)
         times = sorted(float(word) for word in re.findall(r"time=([\d.]+) ms", text))
         if len(times) < count * 0.9:
@@ -137,18 +140,18 @@ class Pair:
 
 
 def trimmed_mean(ascending: list[float]) -> float:
-    """Without the first and the last 5 %."""
+    """Return the mean without the first and the last 5 %."""
     cut = int(len(ascending) * TRIM)
     return statistics.fmean(ascending[cut : len(ascending) - cut])
 
 
 def is_quiet(ascending: list[float]) -> bool:
-    """Where nothing else holds packets up, the mean lies close to the median."""
+    """Whether nothing else delays packets: then the mean is close to the median."""
     return abs(trimmed_mean(ascending) - statistics.median(ascending)) < QUIET_MS
 
 
 def delay(pair: Pair, asked_ms: int, count: int) -> dict[str, Any]:
-    """What is added to the mean round trip; measured again, twice at most, on a busy machine."""
+    """Measure the addition to the mean round trip; on a busy machine, up to three times."""
     for _ in range(3):
         before = pair.round_trips_ms(count)
         with pair.condition(f"delay={asked_ms}ms") as document:
@@ -167,7 +170,7 @@ def delay(pair: Pair, asked_ms: int, count: int) -> dict[str, Any]:
 
 
 def wilson(hits: int, of: int, z: float = 1.959964) -> tuple[float, float]:
-    """The 95 % interval of a share: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209."""
+    """Return the 95 % interval of a share: E. B. Wilson, J. Am. Stat. Assoc. 22 (1927) 209."""
     share, z2 = hits / of, z * z
     middle = (share + z2 / (2 * of)) / (1 + z2 / of)
     half = z / (1 + z2 / of) * math.sqrt(share * (1 - share) / of + z2 / (4 * of * of))
@@ -175,7 +178,7 @@ def wilson(hits: int, of: int, z: float = 1.959964) -> tuple[float, float]:
 
 
 def flood(pair: Pair, count: int, gap_s: float = 1e-4) -> dict[str, int]:
-    """Small numbered UDP packets; how many came, twice, and behind a later one."""
+    """Send small numbered UDP packets; return how many arrived, twice, and out of order."""
     argv = pair.there("python3", "-c", RECEIVE, pair.peer, str(UDP_PORT))
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as receiver:
         assert receiver.stdout is not None
@@ -186,9 +189,9 @@ def flood(pair: Pair, count: int, gap_s: float = 1e-4) -> dict[str, int]:
 
 
 def loss(pair: Pair, percent: float, count: int) -> dict[str, Any]:
-    """Lost as the receiver counts, and as the qdisc does.
+    """Measure the loss as the receiver counts it, and as the qdisc does.
 
-    One good run in twenty lies outside of a 95 % interval; such a one is done again, once.
+    One correct run in twenty is outside a 95 % interval; such a run is repeated once.
     """
     for _ in range(2):
         with pair.condition(f"loss={percent:g}%") as document:
@@ -211,7 +214,7 @@ def loss(pair: Pair, percent: float, count: int) -> dict[str, Any]:
 
 
 def counters(pair: Pair) -> tuple[float, int, int]:
-    """When, bytes and packets that have left the guest: its device's other end on the host."""
+    """Return the time, and bytes and packets that left the guest, counted on the host."""
     begin = time.monotonic()
     text = subprocess.run(
         pair.there("cat", "/proc/net/dev"), capture_output=True, text=True, check=True
@@ -222,7 +225,7 @@ def counters(pair: Pair) -> tuple[float, int, int]:
 
 
 def rate(pair: Pair, asked_mbit: int, seconds: float) -> dict[str, float]:
-    """The best of three transfers when the first ones could not keep the queue filled."""
+    """Return the first of up to three transfers that kept the queue filled, or the last one."""
     for _ in range(3):
         achieved_mbit = transfer(pair, asked_mbit, seconds)
         if abs(achieved_mbit / asked_mbit - 1) < 0.03:
@@ -231,10 +234,10 @@ def rate(pair: Pair, asked_mbit: int, seconds: float) -> dict[str, float]:
 
 
 def transfer(pair: Pair, asked_mbit: int, seconds: float) -> float:
-    """Bytes on the wire by the device's counters, in the middle of a bulk transfer.
+    """Return Mbit/s on the wire by the device's counters, in the middle of a bulk transfer.
 
-    The device counts what comes in one piece (segmentation offload) with one header; on the wire
-    each segment has its own, which is what netem's rate counts, too.
+    The device counts one header for several segments (segmentation offload). On the wire each
+    segment has its own header, which netem's rate includes.
     """
     argv = pair.there("iperf3", "-s", "-1", "-p", str(IPERF_PORT))
     with (
@@ -254,7 +257,7 @@ def transfer(pair: Pair, asked_mbit: int, seconds: float) -> float:
 
 
 def seen(pair: Pair, count: int) -> dict[str, Any]:
-    """Copies, spoilt packets and those that overtook others, of 10 % asked each."""
+    """Count duplicated, corrupted and reordered packets, of 10 % requested each."""
     with pair.condition("duplicate=10%"):
         copies = flood(pair, count)["copies"]
     with pair.condition("corrupt=10%"):
@@ -271,8 +274,10 @@ def seen(pair: Pair, count: int) -> dict[str, Any]:
 
 
 def stream(pair: Pair, spec: str, size: int) -> dict[str, Any]:
-    """Bytes over TCP under a condition: segments and retransmissions as the sender's socket counts
-    them, and the qdisc's counters."""
+    """Send `size` bytes over TCP under a condition.
+
+    Segments and retransmissions are those of the sender's socket, the others those of the qdisc.
+    """
     argv = pair.there("python3", "-c", RECEIVE_TCP, pair.peer, str(TCP_PORT))
     with (
         subprocess.Popen(argv, stdout=subprocess.PIPE) as receiver,

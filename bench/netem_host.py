@@ -1,8 +1,9 @@
-"""Part of `netem.py`: what applying and undoing costs, and kills at random moments.
+"""Part of `netem.py`: the cost of applying and undoing, and kills at random moments.
 
-Run as a program where it is to be measured: on this machine in a network namespace with a veth pair
-of its own, where a rate is all that is asked for, since that every kernel can; and in a guest.
-Nothing is verified, so no time goes into echoes. Standard library alone: the guest has no more.
+It runs as a program on the machine that is measured: on this machine in a network namespace with
+its own veth pair, where only a rate is requested, which every kernel supports; and in a guest.
+Nothing is verified, so that no time is spent on echoes. It needs only the standard library: the
+guest has no more.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from typing import Any
 
 @dataclass
 class Cost:
-    """Wall and CPU time of commands, milliseconds; why there are none."""
+    """Wall and CPU time of commands in ms, or why there are none."""
 
     wall_ms: list[float] = field(default_factory=list)
     cpu_ms: list[float] = field(default_factory=list)
     missing: str = ""
 
     def median(self) -> tuple[float | None, float | None]:
-        """Of both; None when nothing was measured."""
+        """Return the medians of both; None if nothing was measured."""
         if not self.wall_ms:
             return None, None
         return statistics.median(self.wall_ms), statistics.median(self.cpu_ms)
@@ -38,14 +39,14 @@ class Cost:
 
 @dataclass
 class Bench:
-    """What is asked for, on which device, in whose words; how often."""
+    """The request, its device, the same request for tcconfig, and the number of repeats."""
 
     node: str
     run_dir: str
     device: str
     spec: str
-    tcset: list[str]  # the same for tcconfig
-    tcconfig: str  # the folder of its programs; "": there is none
+    tcset: list[str]  # the same request for tcconfig
+    tcconfig: str  # the folder of its programs; "": not installed
     repeats: int
     kills: int
 
@@ -60,7 +61,7 @@ class Bench:
         return self.command("finish", "--node=n", "--job-id=1")
 
     def command_line(self) -> list[str]:
-        """Arguments of a Python that measures this."""
+        """Return the arguments of Python that run this measurement."""
         return [str(Path(__file__).resolve()), json.dumps(asdict(self))]
 
     def tree(self) -> str:
@@ -70,7 +71,7 @@ class Bench:
 
 @contextmanager
 def namespace() -> Iterator[str]:
-    """A network namespace with a veth pair, gone afterwards; its name."""
+    """Make a network namespace with a veth pair for the `with` statement; yield its name."""
     name = f"sy-bench-{os.getpid()}"
     subprocess.run(["ip", "netns", "add", name], check=True)
     try:
@@ -82,7 +83,7 @@ def namespace() -> Iterator[str]:
 
 
 def on_this_machine(bench: Bench) -> dict[str, Any]:
-    """The same as `report`, in a namespace made here. The state is on a tmpfs, as /run is."""
+    """Run `report` in a temporary namespace. The state is on a tmpfs, as /run is."""
     with namespace() as name:
         argv = ["nsenter", f"--net=/run/netns/{name}", sys.executable, *bench.command_line()]
         done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
@@ -90,7 +91,7 @@ def on_this_machine(bench: Bench) -> dict[str, Any]:
 
 
 def wait_settled(bench: Bench) -> None:
-    """Until the link's state does not change by itself any more."""
+    """Wait until the link's state does not change any more."""
     before, tries = "", 20
     while (now := bench.tree()) != before and tries:
         before, tries = now, tries - 1
@@ -98,7 +99,7 @@ def wait_settled(bench: Bench) -> None:
 
 
 def timed(commands: Sequence[Sequence[str]]) -> tuple[float, float, str]:
-    """Wall and CPU milliseconds of commands one after another; what the first that failed said."""
+    """Return wall and CPU ms of successive commands, and the message of the first that failed."""
     begin, cpu_s = time.monotonic(), 0.0
     for argv in commands:
         with subprocess.Popen(
@@ -115,7 +116,7 @@ def timed(commands: Sequence[Sequence[str]]) -> tuple[float, float, str]:
 
 
 def cost(bench: Bench) -> tuple[Cost, Cost]:
-    """Apply and finish, ours and tcconfig's in turn."""
+    """Measure apply and finish, ours and tcconfig's in turn."""
     ours = Cost()
     peer = Cost(missing="" if bench.tcconfig else "tcconfig could not be installed")
     for _ in range(bench.repeats):
@@ -128,7 +129,7 @@ def cost(bench: Bench) -> tuple[Cost, Cost]:
 
 
 def measure(into: Cost, commands: Sequence[Sequence[str]]) -> None:
-    """One repeat more."""
+    """Measure one more repeat."""
     wall_ms, cpu_ms, missing = timed(commands)
     if missing:
         into.missing = missing
@@ -139,7 +140,10 @@ def measure(into: Cost, commands: Sequence[Sequence[str]]) -> None:
 
 @contextmanager
 def owner() -> Iterator[int]:
-    """A process that is gone afterwards, so that whatever it owns may be undone."""
+    """Run a process as the owner of a condition for the `with` statement; yield its id.
+
+    After its end, the condition may be undone.
+    """
     with subprocess.Popen(["sleep", "600"]) as process:
         try:
             yield process.pid
@@ -148,7 +152,7 @@ def owner() -> Iterator[int]:
 
 
 def kill_after(argv: Sequence[str], seconds: float) -> bool:
-    """Whether it was still there to be killed."""
+    """Kill a command after `seconds`; return whether it was still running."""
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
         time.sleep(seconds)
         process.kill()
@@ -156,8 +160,10 @@ def kill_after(argv: Sequence[str], seconds: float) -> bool:
 
 
 def undo(bench: Bench, wall_ms: float) -> tuple[int, int]:
-    """Apply and finish killed at random moments, then `reap`: tries, and how often the tree was
-    another one afterwards or reap complained."""
+    """Kill apply and finish at random moments, then run `reap`.
+
+    Returns the tries, and how often the tree differed afterwards or reap failed.
+    """
     chance, done, failed = random.Random(1), 0, 0
     before = bench.tree()
     for number in range(3 * bench.kills):
@@ -177,7 +183,7 @@ def undo(bench: Bench, wall_ms: float) -> tuple[int, int]:
 
 
 def report(bench: Bench) -> dict[str, Any]:
-    """All of it, for JSON."""
+    """Measure everything, for JSON."""
     wait_settled(bench)
     ours, peer = cost(bench)
     wall_ms = ours.median()[0]

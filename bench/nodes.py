@@ -1,15 +1,16 @@
 """What the plugin adds to the end of a job on a hundred nodes, and of a hundred jobs at once.
 
-Two throwaway Slurms, alike but for the plugin, of a hundred nodes each that are all this machine
-(`slurmd -N`), so every node's work is on the same few processors: a cluster has a machine for each.
-In turn, the order changes from round to round: `srun -N100 sleep 1`, and an array of a hundred jobs
-of `sleep 1`, one a node. A time is from the submission until squeue shows no job, of the srun also
-until it has ended. slurmctld's CPU time is that of the same while (squeue, twice a second, is in it).
-The peer is Slurm itself; --before adds the plugin of another checkout. At the end each job must have
-a complete record of each node.
-Last line: JSON with srun_ARM_s, gone_ARM_s, jobs_ARM_s (medians), srun_ARM_cpu_ms (of slurmctld, a job),
-jobs_ARM_cpu_ms (a job of the hundred), srun_added_s, gone_added_s, jobs_added_s (medians of pairs),
-records, complete, expected, rounds, load. ARM: plain, plugin.
+Two throwaway Slurms, which differ only in the plugin, have a hundred nodes each. All nodes are this
+machine (`slurmd -N`), so that every node's work is on the same few processors; a cluster has a
+machine for each. They take turns, in an order that alternates between rounds, with `srun -N100
+sleep 1`, and with an array of a hundred jobs of `sleep 1`, one per node. A time is from the
+submission until squeue shows no job; for srun also until it has ended. slurmctld's CPU time is of
+the same period (and includes squeue, twice per second). The peer is Slurm itself; --before adds the
+plugin of another checkout. At the end each job must have a complete record of each node.
+
+Last line: JSON with srun_ARM_s, gone_ARM_s, jobs_ARM_s (medians), srun_ARM_cpu_ms (of slurmctld,
+per job), jobs_ARM_cpu_ms (per job of the hundred), srun_added_s, gone_added_s, jobs_added_s
+(medians of pairs), records, complete, expected, rounds, load. ARM: plain, plugin.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ from steelyard.wrappers.cluster.cluster import Cluster
 NODES, ROUNDS, SETTLED_S = 100, 3, 60.0
 FIGURES = ("srun_s", "gone_s", "srun_cpu_ms", "jobs_s", "jobs_cpu_ms")
 
-Found = dict[str, list[dict[str, float]]]  # by arm, one a round
+Found = dict[str, list[dict[str, float]]]  # by arm, one per round
 
 
 def run_srun(slurm: Cluster, nodes: int) -> dict[str, float]:
-    """One job on all nodes."""
+    """Run one job on all nodes."""
     begin_s, cpu_before_s = time.monotonic(), cpu_s(slurm)
     argv = ["srun", "-Q", f"-N{nodes}", "sleep", "1"]
     subprocess.run(argv, env=slurm.environment(), cwd="/", check=True)
@@ -53,7 +54,7 @@ def run_srun(slurm: Cluster, nodes: int) -> dict[str, float]:
 
 
 def run_jobs(slurm: Cluster, nodes: int) -> dict[str, float]:
-    """A job on each node, all at once."""
+    """Run a job on each node, all at the same time."""
     begin_s, cpu_before_s = time.monotonic(), cpu_s(slurm)
     ask(slurm, "sbatch", "-o", "/dev/null", f"--array=1-{nodes}", "--wrap", "sleep 1")
     wait_empty(slurm)
@@ -64,11 +65,13 @@ def run_jobs(slurm: Cluster, nodes: int) -> dict[str, float]:
 def measure(
     folder: Path, before: Path | None, nodes: int, rounds: int
 ) -> tuple[Found, tuple[int, int]]:
-    """Figures of each round, by arm; and how many records this checkout's plugin has left, and how
-    many of them are complete."""
+    """Return the figures of each round, by arm, and the numbers of all and of complete records.
+
+    The records are those of this checkout's plugin.
+    """
     found: Found = {}
     with arms.up(folder, before, nodes=nodes) as clusters:
-        for number in range(rounds + 1):  # the first warms up
+        for number in range(rounds + 1):  # the first one is a warm-up
             for name in list(clusters)[:: 1 if number % 2 else -1]:
                 figures = run_srun(clusters[name], nodes) | run_jobs(clusters[name], nodes)
                 if number:
@@ -78,7 +81,7 @@ def measure(
 
 
 def count_records(folder: Path, expected: int) -> tuple[int, int]:
-    """All, and the complete ones; the last are written once their samplers have ended."""
+    """Count all records, and complete ones; samplers write the last ones when they end."""
     end_s = time.monotonic() + SETTLED_S
     while True:
         paths = list(folder.rglob("*.json"))
@@ -91,7 +94,7 @@ def count_records(folder: Path, expected: int) -> tuple[int, int]:
 
 
 def why_incomplete(path: Path) -> str | None:
-    """None: it has all of its job on its node."""
+    """Return why a record is incomplete; None: it is complete."""
     try:
         record = read_record(path)
     except RecordError as error:
@@ -100,7 +103,7 @@ def why_incomplete(path: Path) -> str | None:
 
 
 def figures_of(found: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, float]:
-    """Medians of the rounds, and of the pairs' differences."""
+    """Return medians of the rounds, and of the pairs' differences."""
     figures: dict[str, float] = {}
     for name, rounds in found.items():
         for what in FIGURES:
@@ -115,7 +118,7 @@ def figures_of(found: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, 
 
 
 def show(found: Mapping[str, Sequence[Mapping[str, float]]], nodes: int) -> None:
-    """The table: medians, with the least and the most."""
+    """Print the table: medians, with minimum and maximum."""
     words = {"srun_s": f"srun -N{nodes} sleep 1, s", "gone_s": "  until no job is left, s",
              "srun_cpu_ms": "  slurmctld's CPU, ms", "jobs_s": f"{nodes} jobs of sleep 1, s",
              "jobs_cpu_ms": "  slurmctld's CPU a job, ms"}  # fmt: skip
@@ -129,7 +132,9 @@ def show(found: Mapping[str, Sequence[Mapping[str, float]]], nodes: int) -> None
 
 
 def main() -> int:
-    """Measure and print; a missing Slurm is one line and exit code 3, a missing record 1."""
+    """Measure and print; without Slurm, print one line and return 3; after a missing record, return
+    1.
+    """
     parser = arms.parser(__doc__ or "", ROUNDS)
     parser.add_argument("--nodes", type=int, default=NODES, help=f"and jobs at once ({NODES})")
     args = parser.parse_args()

@@ -1,15 +1,16 @@
-"""OS noise: how much slower two ranks of MPI run beside a sampler of theirs.
+"""OS noise: how much a sampler slows down two ranks of MPI.
 
-One mpirun of two ranks, each on a processor of its own, does the same work again and again: a loop of
-MPI_Barrier, where a delay of either rank stops both, and a fixed piece of work without communication.
+One mpirun of two ranks, each on its own processor, repeats the same work: a loop of MPI_Barrier,
+where a delay of either rank stops both, and a constant amount of work without communication.
 Meanwhile there is in turn no sampler (the peer), one at 1 Hz, one at 10 Hz, started as the plugin
-starts it: with the kernel's count where this machine has it (--way: or else). In each round each of
-the three has --blocks pieces of both kinds, of --ms each, and the order changes from round to round.
-A ratio is of one round: time beside the sampler to time without. Its median stands in the table, with
-a 95 % bootstrap interval. Budget (DESIGN): less than 0.1 % slower at 10 Hz.
+starts it: with counts of the kernel (BPF) if this machine has them (or see --way). In each round
+each of the three has --blocks blocks of both kinds, of --ms each, and the order changes between
+rounds. A ratio is of one round: time with the sampler to time without. The table has its median
+with a 95 % bootstrap interval. Budget (DESIGN): less than 0.1 % slower at 10 Hz.
 
-It runs for --minutes (4). Other work on the machine is noise itself: the load is printed. Needs root
-and mpicc.
+It runs for --minutes (4). Other load of the machine is noise itself, so the load is printed. Needs
+root and mpicc.
+
 Last line: JSON with KIND_RATE_slower_percent, its interval (KIND_RATE_low_percent, …_high_percent),
 rounds, way, load; KIND: barrier, work; RATE: 1hz, 10hz.
 """
@@ -34,12 +35,12 @@ from mpiprof import OPEN_MPI
 
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
-KINDS = {"barrier": "b", "work": "w"}  # and how noise_load.c is asked for it
+KINDS = {"barrier": "b", "work": "w"}  # and the request for it in noise_load.c
 RATES_HZ = (0, 1, 10)  # 0: no sampler
 BUDGET_PERCENT, FEWEST_ROUNDS = 0.1, 6
 SETTLE_S = 0.1  # after a sampler's start and end
 
-Seconds = dict[tuple[str, int], list[float]]  # by kind and rate, one a round
+Seconds = dict[tuple[str, int], list[float]]  # by kind and rate, one per round
 
 
 class Ranks:
@@ -61,7 +62,7 @@ class Ranks:
         raise SystemExit("bench noise: the ranks have ended early")
 
     def seconds(self, order: str) -> float:
-        """How long one piece took."""
+        """Return how long one block took."""
         assert self.process.stdin is not None
         self.process.stdin.write(f"{order}\n")
         self.process.stdin.flush()
@@ -74,7 +75,7 @@ class Ranks:
 
 @contextmanager
 def sampled(base: Path, way: ours.Way, rate_hz: int, ranks: Ranks) -> Iterator[None]:
-    """A sampler of the ranks meanwhile; rate 0: none."""
+    """Run a sampler of the ranks in the `with` statement; rate 0: none."""
     started = ours.start(base, way, rate_hz, ranks.process.pid, None) if rate_hz else None
     time.sleep(SETTLE_S)
     try:
@@ -88,7 +89,7 @@ def sampled(base: Path, way: ours.Way, rate_hz: int, ranks: Ranks) -> Iterator[N
 def add_round(
     base: Path, way: ours.Way, ranks: Ranks, number: int, blocks: int, times: Seconds
 ) -> None:
-    """Each rate once, another one first in each round."""
+    """Measure each rate once; each round begins with another one."""
     first = number % len(RATES_HZ)
     for rate_hz in (*RATES_HZ[first:], *RATES_HZ[:first]):
         with sampled(base, way, rate_hz, ranks):
@@ -98,7 +99,7 @@ def add_round(
 
 
 def measure(way: ours.Way, ms: int, blocks: int, minutes: float) -> Seconds:
-    """As many rounds as there is time for."""
+    """Measure as many rounds as the time allows."""
     end_s = time.monotonic() + 60 * minutes
     times: Seconds = {}
     with tempfile.TemporaryDirectory(prefix="sy-noise-") as folder:
@@ -106,7 +107,7 @@ def measure(way: ours.Way, ms: int, blocks: int, minutes: float) -> Seconds:
         ours.make_tree(base / "tree")
         ranks = Ranks(base, ms)
         try:
-            add_round(base, way, ranks, 0, 1, {})  # warms up
+            add_round(base, way, ranks, 0, 1, {})  # a warm-up
             number = 0
             while number < FEWEST_ROUNDS or time.monotonic() < end_s:
                 add_round(base, way, ranks, number, blocks, times)
@@ -118,7 +119,7 @@ def measure(way: ours.Way, ms: int, blocks: int, minutes: float) -> Seconds:
 
 
 def figures_of(times: Mapping[tuple[str, int], Sequence[float]]) -> dict[str, float]:
-    """Percent that the ranks were slower than without a sampler, median of the rounds."""
+    """Return by how many percent a sampler slows down the ranks, as the median of the rounds."""
     found: dict[str, float] = {}
     for (kind, rate_hz), seconds in times.items():
         if rate_hz == 0:
@@ -133,14 +134,14 @@ def figures_of(times: Mapping[tuple[str, int], Sequence[float]]) -> dict[str, fl
 
 
 def verdict(low: float, high: float) -> str:
-    """Of an interval, beside the budget."""
+    """Compare an interval with the budget."""
     if high < BUDGET_PERCENT:
         return "within the budget"
     return "above the budget" if low > BUDGET_PERCENT else "not known: the interval is too wide"
 
 
 def show(figures: Mapping[str, float]) -> None:
-    """The table."""
+    """Print the table."""
     print(
         f"{'loop':<8} {'sampler':>8} {'slower %':>9} {'95 % interval':>20}  budget {BUDGET_PERCENT:g} %"
     )
@@ -153,7 +154,7 @@ def show(figures: Mapping[str, float]) -> None:
 
 
 def main() -> int:
-    """Measure and print; 3 where something is missing."""
+    """Measure and print; return 3 if something is missing."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=4.0)
     parser.add_argument("--ms", type=int, default=500, help="of one piece (500)")

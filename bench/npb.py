@@ -1,7 +1,7 @@
-"""Our NAS Parallel Benchmarks beside NASA's own: Mop/s of both, interleaved, and the ratio.
+"""Our NAS Parallel Benchmarks against NASA's own: Mop/s of both, interleaved, and the ratio.
 
-`make bench BENCH=npb NPB_BIN=FOLDER`: FOLDER holds NASA's programs (cg.A.x of 3.4, cg.A.2 of 3.3).
-Also from the environment: NPB_KERNELS, NPB_CLASSES, NPB_RANKS (words, default all kernels that
+`make bench BENCH=npb NPB_BIN=FOLDER`: FOLDER contains NASA's programs (cg.A.x of 3.4, cg.A.2 of
+3.3). Environment: NPB_KERNELS, NPB_CLASSES, NPB_RANKS (lists of words, default all kernels that
 both have, "S W A", "1 2 4"), NPB_ROUNDS (default 7). The last line is JSON: ours / theirs by
 "cg.A.2", from the medians.
 """
@@ -23,12 +23,13 @@ from steelyard.wrappers.base.signals import ending_on_sigterm
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ROOT / "build/bin"
 LIMIT_S = 1200
-# More ranks than cores must not keep each other from work; the same words for both.
+# If there are more ranks than cores, they must not block each other; the options are the same for
+# both.
 OPEN_MPI = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 
 
 def main() -> int:
-    """Print the table and the ratios; 2 for a missing folder, 3 where nothing can be compared."""
+    """Print the table and the ratios; return 2 for a missing folder, 3 without any program pair."""
     folder = Path(os.environ.get("NPB_BIN", ""))
     if not os.environ.get("NPB_BIN") or not folder.is_dir():
         print("usage: make bench BENCH=npb NPB_BIN=FOLDER, with NASA's programs", file=sys.stderr)
@@ -50,17 +51,17 @@ def main() -> int:
 
 
 def words(name: str, default: str) -> list[str]:
-    """The words of an environment variable."""
+    """Return the words of an environment variable."""
     return os.environ.get(name, default).split()
 
 
 def rounds() -> int:
-    """How often each program runs."""
+    """Return how often each program runs."""
     return int(os.environ.get("NPB_ROUNDS", "7"))
 
 
 def cases() -> list[tuple[str, str, int]]:
-    """Kernel, class and ranks of each comparison."""
+    """Return kernel, class and ranks of each comparison."""
     known = " ".join(map(str, registry.load("npb").parameters["kernel"].choices))
     return [
         (kernel, class_name, int(ranks))
@@ -72,13 +73,13 @@ def cases() -> list[tuple[str, str, int]]:
 
 
 def nasa(folder: Path, kernel: str, class_name: str, ranks: int) -> Path | None:
-    """NASA's program, by the name that 3.3 or 3.4 gives it."""
+    """Return NASA's program, by the name that 3.3 or 3.4 gives it."""
     names = (f"{kernel}.{class_name}.{ranks}", f"{kernel}.{class_name}.x")
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
 def compare(ours: list[str | Path], theirs: list[str | Path], ranks: int) -> tuple[float, float]:
-    """The medians of both; who goes first alternates, so that a drift hits both alike."""
+    """Return both medians; the first of a pair alternates, so that drift affects both equally."""
     figures: tuple[list[float], list[float]] = ([], [])
     for number in range(rounds()):
         order = (0, 1) if number % 2 == 0 else (1, 0)
@@ -88,7 +89,7 @@ def compare(ours: list[str | Path], theirs: list[str | Path], ranks: int) -> tup
 
 
 def mops(command: list[str | Path], ranks: int) -> float:
-    """One run, which must be verified."""
+    """Run a program, which must be verified, and return its Mop/s."""
     root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
     with tempfile.TemporaryDirectory() as folder:
         try:

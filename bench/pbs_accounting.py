@@ -1,15 +1,17 @@
 """What reading accounting logs of Torque and OpenPBS costs, on one core.
 
-The peer, in turn with it on the same lines, is the plain Python that everybody writes: split at `;`,
-split at blanks, split at `=`, into a dictionary. It takes a blank or a quote in a value for the end
-of it, does not see that a line is cut short, and finds no job in particular. Ours looks at every
-line's shape once and at each line that does not have it closely.
+The peer, in turn with it on the same lines, is the obvious plain Python: split at `;`, split at
+blanks, split at `=`, into a dictionary. It ends a value at a blank or a quote, does not detect a
+truncated line, and selects no job. Our reader matches every line's shape once, and analyzes only
+lines of another shape in detail.
 
-Logs: the recorded ones of the tests, each job again under new ids (S, E, Q as they came);
-`hook`: as OpenPBS writes them with Steelyard's hook, an object in each E; `odd`: every third record
-has a blank or a quote in its account. Budget: 100,000 lines a second on each of them. Last line:
-JSON with runs (lines of each log), lines_per_s and peer_lines_per_s by log, ratio (ours / the
-peer's, the least of all logs), scan_lines_per_s (one job looked for among all), load.
+Logs: the recorded ones of the tests, with each job repeated under new ids (S, E, Q in the original
+order); `hook`: as OpenPBS writes them with Steelyard's hook, an object in each E; `odd`: every
+third record has a blank or a quote in its account. Budget: 100,000 lines per second on each of
+them.
+
+Last line: JSON with runs (lines of each log), lines_per_s and peer_lines_per_s by log, ratio (ours
+/ the peer's, the least of all logs), scan_lines_per_s (one job searched among all), load.
 """
 
 from __future__ import annotations
@@ -42,9 +44,9 @@ HOOK = (
 
 
 def log(name: str, count: int) -> list[str]:
-    """So many lines; ids anew in each round, so that no line comes twice."""
+    """Return `count` lines; ids differ between repetitions, so that no line occurs twice."""
     text = LOGS["openpbs" if name in ("hook", "odd") else name].read_text("utf-8")
-    # A site has few jobs with odd names; `odd` has them by the thousand.
+    # A site has few jobs with unusual names; here they would occur by the thousand.
     kept = [line for line in text.split("\n") if line and ('"' not in line or name == "openpbs")]
     if name == "hook":
         kept = [with_hook(line) for line in kept]
@@ -57,26 +59,26 @@ def log(name: str, count: int) -> list[str]:
 
 
 def with_hook(line: str) -> str:
-    """What our hook adds to an E."""
+    """Add what our hook adds to an E record."""
     told = f"resources_used.ncpus=1 resources_used.steelyard_used='{HOOK}' "
     return line.replace("resources_used.ncpus=1 ", told, 1)
 
 
 def odd(line: str, place: int) -> str:
-    """An account of somebody who likes blanks."""
+    """Add an account with blanks or quotes."""
     account = ('account="physics, group 7" ', 'account="a "good" one" ')[place % 2]
     return line.replace(" project=", f" {account}project=", 1) if place % 3 == 0 else line
 
 
 def ours(rows: Sequence[str]) -> int:
-    """How many lines are understood."""
+    """Return how many lines our reader reads."""
     reader = accounting_lines.LineReader(None)
     read = (reader.read(record) for record in accounting_lines.join_broken_lines(rows))
     return sum(isinstance(one, accounting_lines.Line) for one in read)
 
 
 def peer(rows: Sequence[str]) -> int:
-    """The same, plainly."""
+    """Return how many lines the plain reader reads."""
     found = 0
     for row in rows:
         _, _, _, text = row.split(";", 3)
@@ -85,14 +87,14 @@ def peer(rows: Sequence[str]) -> int:
 
 
 def per_s(work: Callable[[Sequence[str]], int], rows: Sequence[str]) -> float:
-    """Lines per second of CPU."""
+    """Return lines per second of CPU."""
     begun = time.process_time()
     work(rows)
     return len(rows) / (time.process_time() - begun)
 
 
 def scan_per_s(rows: Sequence[str]) -> float:
-    """As `steelyard show` looks for one job."""
+    """Return lines per second of the search of `steelyard show` for one job."""
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "20261121").write_text("\n".join(rows) + "\n", encoding="utf-8")
         begun = time.process_time()

@@ -1,22 +1,23 @@
-"""A folder of millions of files of records: shown, looked at, collected, swept, the sweep killed on its way.
+"""A folder of millions of record files: shown, checked, collected, swept, with a killed sweep.
 
-    make bench BENCH=record_files, or: python bench/record_files.py [--files 30000] [--once] [--dir FOLDER]
+make bench BENCH=record_files
+python bench/record_files.py [--files 30000] [--once] [--dir FOLDER]
 
-A month of as many jobs as leave N files is made (bench/month.py): real records and beside each two lines
-of samples, the first half of the jobs each in a folder beside the others (flat), the rest by day. Then,
-all of them loose: `steelyard-node doctor`, `show` of a job of either layout and of one that nobody knows,
-`sweep --dry-run`, `collect --cluster` (not with --once). A sweep is killed (SIGKILL) when a third of the
-jobs are packed, and another one does the rest, while a `collect --cluster` goes on beside them; a third
-sweep finds nothing to do. Then the same looks, out of packs.
+A month with as many jobs as N files need is made (bench/month.py): real records, each with two
+lines of samples. The first half of the jobs has one folder per job in a common folder (flat), the
+other half is by day. With all files loose it runs `steelyard-node doctor`, `show` of a job of
+either layout and of an unknown one, `sweep --dry-run`, `collect --cluster` (not with --once). A
+sweep is killed (SIGKILL) when a third of the jobs are packed, and another one does the rest, while
+a `collect --cluster` runs; a third sweep finds nothing to do. Then the same commands run on packs.
 
-What must hold: every file's bytes are there once, in a pack or loose, whatever was killed (job, name and
-SHA-256 of each, summed up while they are made and again out of the packs); what both databases tell is
-what the month's maker says, with `==`; a sweep tells what it did in one line; no program takes more
-memory than MOST_MB, a collect, of which DuckDB may use 1 GB, than MOST_COLLECT_MB.
+Requirements: every file's bytes exist exactly once, in a pack or loose, after any kill (the SHA-256
+of job, name and content is summed when files are made, and again from packs); both databases
+contain exactly what the month's maker generated; a sweep reports in one line; no program needs more
+memory than MOST_MB, and no collect, of which DuckDB may use 1 GB, more than MOST_COLLECT_MB.
 
-1,000,000 files take 9.7 GB and 1.4 million inodes of ext4, and half an hour of CPU. Last line: JSON with all
-figures: NAME_s (wall), NAME_cpu_s, NAME_mb (largest resident set, no less than that of the bench, which
-starts it); files, names, names_packed, holds, load.
+1,000,000 files need 9.7 GB and 1.4 million inodes of ext4, and half an hour of CPU. Last line: JSON
+with all figures: NAME_s (wall), NAME_cpu_s, NAME_mb (largest resident set, at least that of the
+benchmark, which starts the program); files, names, names_packed, holds, load.
 """
 
 from __future__ import annotations
@@ -48,21 +49,21 @@ from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
-FILES_A_JOB = 2.78  # 1.39 records, and samples beside each
-LINES = 3  # of samples: their names and two
+FILES_A_JOB = 2.78  # 1.39 records, each with samples
+LINES = 3  # of samples: the header and two others
 OF_OTHER_DEVICES = re.compile(rb"(docker|ifb)\d")  # of the recorded machine
 MOST_MB, MOST_COLLECT_MB = 800, 1500
 Figures = dict[str, object]
 
 
 class Sum:
-    """Of files, in any order: one that is lost, doubled or changed makes another one."""
+    """An order-independent checksum of files: lost, doubled or changed ones alter it."""
 
     def __init__(self) -> None:
         self.files = self.total = 0
 
     def add(self, job_id: str, name: str, content: bytes) -> None:
-        """A file."""
+        """Add a file."""
         words = f"{job_id}/{name}/".encode()
         self.files += 1
         self.total += int.from_bytes(hashlib.sha256(words + content).digest()[:16])
@@ -74,7 +75,7 @@ class Sum:
 
 
 class Maker:
-    """Leaves a job's files, and sums them up."""
+    """Writes a job's files, and adds them to a checksum."""
 
     def __init__(self) -> None:
         self.sum = Sum()
@@ -86,7 +87,7 @@ class Maker:
         self.head, *self.rows = (b",".join(compress(line, there)) + b"\n" for line in cells)
 
     def __call__(self, job: Job, record_dir: Path, flat: bool, _: bool) -> None:
-        """As month_records.write_records()."""
+        """Write the files of a job, in place of month_records.write_records()."""
         for start in job.starts:
             begin = start.begin_unix_s
             there = [one for one in start.nodes if one.there]
@@ -112,7 +113,7 @@ class Maker:
                 self.by_day = self.by_day or job
 
     def samples(self, begin_unix_s: int) -> bytes:
-        """Two lines of that time."""
+        """Return samples: the header and two lines from that time on."""
         rows = (
             b"%d%s" % (begin_unix_s + n, row[row.index(b".") :]) for n, row in enumerate(self.rows)
         )
@@ -120,7 +121,7 @@ class Maker:
 
 
 class Bench:
-    """The folders, and what was measured."""
+    """The folders and the measurements."""
 
     def __init__(self, base: Path, jobs: int, seed: int) -> None:
         self.month, self.records = base / "month", base / "month" / "records"
@@ -132,7 +133,7 @@ class Bench:
         self.figures["make_s"] = round(time.monotonic() - begin)
 
     def note(self, name: str, cost: Cost) -> None:
-        """A line of the table."""
+        """Print and store a line of the table."""
         seconds, cpu, mb = cost
         self.figures |= {
             f"{name}_s": round(seconds, 2), f"{name}_cpu_s": round(cpu, 2), f"{name}_mb": round(mb)
@@ -145,13 +146,13 @@ class Bench:
         self.check(mb <= most_mb, f"{name} took {mb:.0f} MB")
 
     def check(self, holds: bool, words: str) -> None:
-        """What does not hold is told at once, and at the end."""
+        """Report a violated requirement at once, and at the end."""
         if not holds:
             self.wrong.append(words)
             print(f"WRONG: {words}", flush=True)
 
     def ours(self, name: str, words: Iterable[str], code: int = 0) -> list[str]:
-        """One program of ours; the lines that it said."""
+        """Run one of our programs; return the lines of its output."""
         line = f'"$@" >"$0" 2>&1; test $? = {code}'
         cost = measured(["/bin/sh", "-c", line, str(self.said), *words], environment(self.month))
         self.note(name, cost)
@@ -159,7 +160,7 @@ class Bench:
 
 
 def shows(bench: Bench, how: str) -> None:
-    """One job of each layout, and one that nobody knows."""
+    """Show one job of each layout, and an unknown one."""
     where = ["--record-dir", str(bench.records), "--database", str(bench.month / "none")]
     for layout in ("flat", "by_day"):
         job: Job | None = getattr(bench.maker, layout)
@@ -173,7 +174,7 @@ def shows(bench: Bench, how: str) -> None:
 
 
 def doctor(bench: Bench, how: str) -> None:
-    """What a node's doctor tells of the folder."""
+    """Run the node's doctor on the folder."""
     where = ["--record-dir", str(bench.records)]
     for name in ("records", "sweep"):
         words = [str(find_node_program()), "doctor", "--only", name, *where]
@@ -183,7 +184,7 @@ def doctor(bench: Bench, how: str) -> None:
 
 
 def swept(bench: Bench, name: str, *words: str) -> str:
-    """A sweep; its one line."""
+    """Sweep; return its one line."""
     asked = ["sweep", "--record-dir", str(bench.records), "--pack-after", "0h", *words]
     said = bench.ours(name, [STEELYARD, *asked])
     bench.check(len(said) == 1, f"{name} said {len(said)} lines")
@@ -192,25 +193,25 @@ def swept(bench: Bench, name: str, *words: str) -> str:
 
 
 def killed(bench: Bench, jobs: int) -> None:
-    """A sweep that gets no further than a third of the jobs."""
+    """Kill a sweep when a third of the jobs are packed."""
     asked = ["sweep", "--record-dir", str(bench.records), "--pack-after", "0h"]
     begin = time.monotonic()
     with subprocess.Popen([STEELYARD, *asked], stdout=subprocess.DEVNULL) as sweep:
         while sweep.poll() is None and packed(bench.records) < jobs / 3:
-            time.sleep(max(0.05, jobs / 1e5))  # to count takes a while, too
+            time.sleep(max(0.05, jobs / 1e5))  # counting takes a while, too
         sweep.send_signal(signal.SIGKILL)
     bench.figures["killed_after_s"] = round(time.monotonic() - begin, 1)
     bench.check(sweep.returncode == -signal.SIGKILL, "the sweep was through before it was killed")
 
 
 def packed(records: Path) -> int:
-    """Jobs in packs, by their lists."""
+    """Count packed jobs, by the packs' lists."""
     lists = records.glob(f"????-??/*.packs/*{record_packs.LIST_SUFFIX}")
     return sum(path.read_bytes().count(b"\n") for path in lists if not path.name.startswith("."))
 
 
 def there(records: Path) -> Sum:
-    """All files, in packs and loose, but what is a sweep's own or the mark."""
+    """Return the checksum of all files, packed and loose, without those of a sweep and the mark."""
     found = Sum()
     for day in record_folders.list_days(records):
         for pack in record_packs.list_packs(day):
@@ -224,12 +225,12 @@ def there(records: Path) -> Sum:
 
 
 def names(folder: Path) -> int:
-    """Inodes."""
+    """Count inodes."""
     return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
 
 
 def sweeps(bench: Bench, jobs: int) -> None:
-    """A sweep that is killed, one that does the rest, and meanwhile a collect of all."""
+    """Kill a sweep, complete it with another one, and collect meanwhile."""
     with ThreadPoolExecutor(1) as beside:
         cost = beside.submit(collect_cluster, bench.month, bench.databases[0], bench.records)
         killed(bench, jobs)
@@ -240,7 +241,7 @@ def sweeps(bench: Bench, jobs: int) -> None:
 
 
 def work(bench: Bench, jobs: int, twice: bool) -> None:
-    """Everything."""
+    """Run everything."""
     bench.figures |= {"files": bench.maker.sum.files, "names": names(bench.records)}
     print(
         f"{bench.figures['files']} files, {bench.figures['names']} names, {jobs} jobs", flush=True

@@ -1,12 +1,14 @@
-"""What `steelyard report` costs over 10,000 runs in 100 conditions (10 blocks).
+"""What `steelyard report` costs for 10,000 runs in 100 conditions (10 blocks).
 
 The peer, in turn with it, is a script with pandas and matplotlib on the same database
-(bench/report_peer.py): means with Student's intervals, overheads, one bar figure. It does no
-test and has no finding, draws one figure where the report draws all, and lists no runs, so a
-ratio above 1 is what these cost. Also told: `--json`, and `compare` of two conditions.
-Budget (DESIGN): 5 s, 3 MB. The report draws in two processes, so with two free cores it takes fewer
-seconds than CPU seconds; these are what a busy machine leaves comparable. Last line: JSON with runs, conditions, seconds, cpu_s, mb (of the page), rss_mb,
-ratio_pandas (our CPU seconds / the peer's, medians), json_cpu_s, compare_cpu_s, load.
+(bench/report_peer.py): means with Student's intervals, overheads, one bar figure. It has no tests
+and no findings, draws one figure where the report draws all, and lists no runs, so that a ratio
+above 1 is the cost of these. `--json`, and `compare` of two conditions, are measured, too. Budget
+(DESIGN): 5 s, 3 MB. The report draws in two processes, so that with two free cores it takes fewer
+seconds than CPU seconds; on a busy machine only CPU seconds are comparable.
+
+Last line: JSON with runs, conditions, seconds, cpu_s, mb (of the page), rss_mb, ratio_pandas (our
+CPU seconds / the peer's, medians), json_cpu_s, compare_cpu_s, load.
 """
 
 from __future__ import annotations
@@ -30,13 +32,13 @@ STEELYARD = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli"]
 
 
 def median(costs: Sequence[Cost]) -> Cost:
-    """Of each figure by itself."""
+    """Return the median of each figure."""
     seconds, cpu, memory = (statistics.median(column) for column in zip(*costs, strict=True))
     return seconds, cpu, memory
 
 
 def run(study_dir: Path, folder: Path, repeat: int) -> dict[str, Cost]:
-    """All programs in turn, so that what else the machine does hits them alike."""
+    """Run all programs in turn, so that other load of the machine affects them equally."""
     peer = str(Path(__file__).with_name("report_peer.py"))
     delay = "network=delay=45ms, node_type=virtual, clients=16"
     programs = {

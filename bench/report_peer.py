@@ -1,9 +1,9 @@
-"""What a script with pandas and matplotlib does with the same database: bench/report.py runs it.
+"""A script with pandas and matplotlib on the same database: the peer of bench/report.py.
 
 Mean, standard deviation, n and Student's interval of every condition and metric, overheads against
-the baseline, one bar figure of the main metric as SVG, all in one HTML file. No tests,
-no correction for many comparisons, no outliers, medians or findings, no other figures, no list of
-the runs.
+the baseline, one bar figure of the main metric as SVG, all in one HTML file. It has no tests, no
+correction for multiple comparisons, no outliers, medians or findings, no other figures, and no list
+of the runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FROM measurements AS m JOIN runs AS r USING (run_id) WHERE r.state = 'completed'
 
 
 def means(database: Path) -> pd.DataFrame:
-    """One row per condition and metric."""
+    """Return one row per condition and metric."""
     with duckdb.connect(str(database), read_only=True) as connection:
         values = connection.execute(READ).df()
     keys = ["metric", "clients", "condition", "is_baseline"]
@@ -41,7 +41,7 @@ def means(database: Path) -> pd.DataFrame:
 
 
 def bars(found: pd.DataFrame) -> str:
-    """The main metric by condition."""
+    """Draw the main metric by condition."""
     figure, axes = plt.subplots(figsize=(6.6, 0.24 * len(found)), layout="constrained")
     axes.barh(found["condition"], found["mean"], xerr=found["high"] - found["mean"])
     axes.set_xlabel("seconds")
@@ -51,7 +51,7 @@ def bars(found: pd.DataFrame) -> str:
 
 
 def main(database: Path, output: Path) -> None:
-    """The page."""
+    """Write the page."""
     found = means(database)
     figure = bars(found[found["metric"] == "seconds"])
     table = found.to_html(index=False)

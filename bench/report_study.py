@@ -1,7 +1,7 @@
 """The collected study that bench/report.py reports: 10,000 runs in 100 conditions, 10 blocks.
 
-Written by collect's own writers. Every run has its own value of every metric, so that nothing is
-skipped for want of spread, a whole record (tests/data) and a sample a second.
+It is written by the writers of collect. Every run has its own value of every metric, so that
+nothing is skipped for a missing spread, a complete record (tests/data) and a sample per second.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Row = dict[str, Any]
 class Run:
     """One execution of one run."""
 
-    place: int  # in the order in which they ran
+    place: int  # the position in the order of execution
     block: int
     repeat: int
     condition: Mapping[str, Any]
@@ -60,7 +60,7 @@ class Run:
 
 
 def make(folder: Path, runs: int) -> Path:
-    """NAME.study in `folder`, so many runs in it (a multiple of 100)."""
+    """Make NAME.study in `folder` with `runs` runs (a multiple of 100)."""
     study_dir = folder / "bench.study"
     study_dir.mkdir()
     (study_dir / "plan.json").write_text("{}", encoding="utf-8")
@@ -92,7 +92,7 @@ MADE = {
     "processes": "3", "energy_j": "95.0 * s", "rx_bytes": "40000000 * least(s, 7)",
     "tx_bytes": "900000 * s",
 }  # fmt: skip
-# A job that reads first and computes then.
+# A job that first reads and then computes.
 SAMPLES = f"""
 SELECT {", ".join(f"{MADE.get(name, 'NULL')}::{kind} AS {name}" for name, kind in sample_store.ALL_COLUMNS.items())}
 FROM records CROSS JOIN generate_series(0, {SECONDS}) AS t (s)
@@ -100,7 +100,7 @@ FROM records CROSS JOIN generate_series(0, {SECONDS}) AS t (s)
 
 
 def executed(runs: int) -> Iterator[Run]:
-    """Blocks one after another, in each every condition as often, in random order."""
+    """Yield the runs of successive blocks, each with all conditions equally often, shuffled."""
     chance = random.Random(1)
     conditions = [dict(zip(FACTORS, c, strict=True)) for c in itertools.product(*FACTORS.values())]
     each = runs // (BLOCKS * len(conditions))
@@ -115,7 +115,7 @@ def executed(runs: int) -> Iterator[Run]:
 
 
 def mean_seconds(condition: Mapping[str, Any]) -> float:
-    """Slower by delay, by virtual nodes and by many clients."""
+    """Return a mean that grows with delay, virtual nodes and the number of clients."""
     delay = FACTORS["network"].index(condition["network"])
     virtual = 1.12 if condition["node_type"] == "virtual" else 1.0
     return (10 + 0.4 * delay) * virtual * (1 + 0.02 * int(condition["clients"]))
@@ -148,7 +148,7 @@ def attempt_row(run: Run) -> Row:
 
 
 def node_of(run: Run) -> str:
-    """Forty nodes, half of them virtual."""
+    """Return one of forty nodes, half of which are virtual."""
     return f"{run.condition['node_type'][0]}{run.place % 20:02d}"
 
 
@@ -160,7 +160,7 @@ def result_row(run: Run) -> Row:
 
 
 def record_row(run: Run, document: Row) -> Row:
-    """The recorded record, with totals of this run."""
+    """Return the recorded record with the totals of this run."""
     found = Record(RECORD, document).columns()
     chance, seconds = run.chance, run.seconds
     virtual = run.condition["node_type"] == "virtual"

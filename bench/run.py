@@ -1,9 +1,10 @@
-"""What `steelyard run` says of a command's time, beside hyperfine, which has no sampler around it.
+"""How `steelyard run` measures a command's time, against hyperfine, which has no sampler.
 
-Both measure the same commands in turn, a few runs each time, so that whatever else the machine does
-hits both; root's at real-time priority, so that other work on a busy machine is in neither. Bias: the
-difference of the medians, and of the least. Limit: 0.5 ms either way, of the medians at real-time
-priority, else of the least; beyond it: exit code 1.
+Both measure the same commands in turn, a few runs each time, so that other load of the machine
+affects both; as root at real-time priority, so that other load affects neither. Bias: the
+difference of the medians, and of the minima. Limit: 0.5 ms in either direction, of the medians at
+real-time priority, else of the minima; beyond it: exit code 1.
+
 Last line: JSON with a row for each command and launcher; milliseconds.
 """
 
@@ -24,14 +25,14 @@ from typing import Any
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
 ROUNDS, LIMIT_MS = 6, 0.5
-# Runs a round: short commands scatter more.
+# Runs per round: short commands vary more.
 COMMANDS = {"true": 20, "sleep 0.2": 4}
 WAYS = {"bare": "bare", "in unshare": "unshare"}
 OURS = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", "--json"]
 
 
 def hyperfine_ms(command: str, runs: int, folder: Path) -> list[float]:
-    """hyperfine -N: no shell; milliseconds."""
+    """Return times of hyperfine -N, without a shell, in ms."""
     said = folder / "hyperfine.json"
     words = ["hyperfine", "-N", "--runs", str(runs), "--export-json", str(said), command]
     subprocess.run(words, check=True, capture_output=True)
@@ -40,7 +41,7 @@ def hyperfine_ms(command: str, runs: int, folder: Path) -> list[float]:
 
 
 def ours_ms(command: str, runs: int, launcher: str) -> list[float]:
-    """`elapsed` of `steelyard run`, milliseconds."""
+    """Return `elapsed` of `steelyard run` in ms."""
     words = [*OURS, "--in", launcher, "--repeat", str(runs), "--", *command.split()]
     done = subprocess.run(words, check=True, capture_output=True)
     return [
@@ -49,7 +50,7 @@ def ours_ms(command: str, runs: int, launcher: str) -> list[float]:
 
 
 def row(command: str, name: str, peer: Sequence[float], ours: Sequence[float]) -> dict[str, Any]:
-    """One line of the table."""
+    """Return one row of the table."""
     medians = statistics.median(ours), statistics.median(peer)
     return {
         "command": command,
@@ -64,7 +65,7 @@ def row(command: str, name: str, peer: Sequence[float], ours: Sequence[float]) -
 
 
 def measure(command: str, runs: int, folder: Path) -> list[dict[str, Any]]:
-    """The rows of one command."""
+    """Return the rows of one command."""
     peer: list[float] = []
     ours: dict[str, list[float]] = {name: [] for name in WAYS}
     for _ in range(ROUNDS):
@@ -75,7 +76,7 @@ def measure(command: str, runs: int, folder: Path) -> list[dict[str, Any]]:
 
 
 def go_first() -> bool:
-    """Before all other work of this machine, which root may ask for; inherited by what we start."""
+    """Set real-time priority, as root; started programs inherit it. Return whether it is set."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
         return True
@@ -83,13 +84,13 @@ def go_first() -> bool:
 
 
 def beyond(rows: Sequence[dict[str, Any]], bias: str) -> list[str]:
-    """What is not within the limit, in words."""
+    """Describe the rows that exceed the limit."""
     far = [one for one in rows if abs(one[bias]) > LIMIT_MS]
     return [f"{one['command']}, {one['way']}: {one[bias]:.3f} ms" for one in far]
 
 
 def main() -> int:
-    """Measure and print; no hyperfine is one line and exit code 3."""
+    """Measure and print; without hyperfine, print one line and return 3."""
     if shutil.which("hyperfine") is None:
         print("bench run: no hyperfine: apt-get install hyperfine", file=sys.stderr)
         return 3

@@ -1,31 +1,33 @@
-"""What one sample costs, beside Slurm's own jobacct_gather/linux on the same job, in the same minute.
+"""What one sample costs, against Slurm's own jobacct_gather/linux on the same job at the same time.
 
 A throwaway Slurm runs jobs of 1, 10, 200 and 2,000 processes that wake, write and sleep. While
-slurmstepd polls such a job every second, samplers of ours measure it, one after another: 1, 10 and
-100 times a second, in each way that this machine has: from its processes, from its cgroup, from
-what the kernel counts for us (BPF), where above 2 Hz a timer in the kernel takes the samples: its
-CPU time, which it measures itself, is in what a sample costs here. Then the job runs again without polling: what slurmstepd uses
-there is taken off. The samplers see four made-up RAPL zones on a tmpfs, and everything else of this
-machine, through bind mounts in a mount namespace of their own: this needs root.
+slurmstepd polls such a job every second, our samplers measure it, one after another: 1, 10 and 100
+times per second, from each source that this machine has: its processes, its cgroup, and counts of
+the kernel (BPF). Above 2 Hz a timer in the kernel takes the latter samples; its CPU time, which it
+measures itself, is included in the cost of a sample. Then the job runs again without polling, and
+what slurmstepd uses there is subtracted. The samplers read four simulated RAPL zones on a tmpfs,
+and everything else of this machine, through bind mounts in their own mount namespace, which needs
+root.
 
-A sample taken ten times a second runs with cold caches. What that means here is measured by a small
-C program (sampler_floor.c) on the same job: what it costs to wake ten times a second and do
-nothing, and to read the files that a sample reads and do nothing with them. No sampler that reads
-those can cost less. Processes that others start on the machine cost a sample some 1 to 20 µs each:
-measure on a quiet one; the load is told.
+A sample taken ten times per second runs with cold caches. Their effect on this machine is measured
+by a small C program (sampler_floor.c) on the same job: the cost of waking ten times per second and
+doing nothing, and of only reading the files that a sample reads. No sampler that reads those files
+can cost less. Processes that others start on the machine cost a sample some 1 to 20 µs each:
+measure on an idle machine; the load is printed.
 
-What the kernel counts for us is read once a second, however many samples its timer takes: the floor
-of that way is to wake once a second and to read the node's counters, over ten samples.
+The kernel's counts are read once per second, however many samples its timer takes. The floor of
+that source is to wake once per second and to read the node's counters, divided by ten samples.
 
-At last 4,000 processes end at once, under a sampler that looks 10 times a second: how much CPU time it
-takes more than in a usual second, and by how much its samples are late then.
+At the end 4,000 processes end at the same time, with a sampler at 10 Hz: how much more CPU time it
+takes than in a usual second, and how late its samples are.
 
-It says how long it will take and ends within --minutes (4): rounds are repeated until all ratios at
-10 Hz are known to 10 % (95 %, Student's t on the logarithms of the rounds' ratios), at least three and
-at most --rounds of them, as far as there is time; a job that would not be measured in time is left
-out, so that the last round may have the smaller ones only. The heading says how many rounds there
-were. Other rates than 10 Hz are measured on request, in the first round: `--rates 10,1,100`.
-`--processes 1` measures one job only. --quick: one round.
+It prints how long it will take, and ends within --minutes (4). Rounds are repeated until all ratios
+at 10 Hz are known to 10 % (95 %, Student's t on the logarithms of the rounds' ratios), at least
+three and at most --rounds of them, if time allows. A job that would take too long is omitted, so
+that the last round may have only the smaller ones. The heading has the number of rounds. Other
+rates than 10 Hz are measured on request, in the first round: `--rates 10,1,100`. `--processes 1`
+measures one job only. --quick: one round.
+
 Last line: JSON with sample_us, poll_us, ratio and its interval by way, processes and rate.
 """
 
@@ -57,14 +59,14 @@ from steelyard.wrappers.cluster.config import ClusterConfig
 
 PROCESSES, RATES_HZ = (1, 10, 200, 2000), (10, 1, 100)  # in this order
 PERIOD_MS = {1: 200, 10: 200, 200: 200, 2000: 2000}  # of a process of the job
-SECONDS = {1: 3, 10: 2, 100: 1}  # of a look at a sampler
+SECONDS = {1: 3, 10: 2, 100: 1}  # of a measurement of a sampler, by rate
 WAYS = 3  # at most, and as many floors
 START_S, JOBS_S, ENDS_S, CLUSTER_S = (
     0.9,
     2.0,
     35.0,
     6.0,
-)  # a sampler; two jobs; the last part; Slurm
+)  # a sampler; two jobs; the last section; Slurm
 ROUNDS, LEAST_ROUNDS, WIDTH, MINUTES = 8, 3, 0.10, 4.0
 MAIN_HZ, OTHER_ROUNDS = 10, 1  # other rates only in so many rounds
 BUDGET_KB = 2048
@@ -81,7 +83,7 @@ class Cell:
 
 @dataclass
 class Found:
-    """Of all rounds: costs in µs, memory in kB, ratios to Slurm's poll of the same round."""
+    """Figures of all rounds: costs in µs, memory in kB, ratios to Slurm's poll of that round."""
 
     sample_us: dict[Cell, list[float]] = field(default_factory=lambda: defaultdict(list))
     timer_us: dict[Cell, list[float]] = field(default_factory=lambda: defaultdict(list))
@@ -103,17 +105,17 @@ class Bench:
     rates_hz: tuple[int, ...] = (MAIN_HZ,)
 
     def rates_of(self, number: int) -> tuple[int, ...]:
-        """Of a round, the first is 0."""
+        """Return the rates of a round, of which the first is 0."""
         main = tuple(rate for rate in self.rates_hz if rate == MAIN_HZ)
         return self.rates_hz if number < OTHER_ROUNDS or not main else main
 
     def job_s(self, number: int) -> float:
-        """How long one job of a round takes on a quiet machine."""
+        """Return the seconds of one job of a round on an idle machine."""
         looks = sum(SECONDS[rate] + START_S + 1 / rate for rate in self.rates_of(number))
         return JOBS_S + WAYS * (looks + floor_s())
 
     def planned_s(self, most: int) -> tuple[float, float]:
-        """How long it takes at least, and at most: the rounds, and the last part."""
+        """Return the least and the most seconds of all rounds and the last section."""
         jobs = len(self.processes)
         rounds = [jobs * self.job_s(number) for number in range(most)]
         rest = CLUSTER_S + ENDS_S
@@ -125,7 +127,7 @@ class Bench:
 def slurm_job(
     bench: Bench, processes: int, interval_s: int, made: ours.Group | None
 ) -> Iterator[int]:
-    """A job that runs until it is left; its slurmstepd's pid."""
+    """Run a job for the `with` statement; yield its slurmstepd's pid."""
     load = str(ours.compiled(bench.base, "sampler_load"))
     job = subprocess.Popen(
         ["srun", "-n1", f"--acctg-freq=task={interval_s}", load, str(processes),
@@ -143,7 +145,7 @@ def slurm_job(
         yield ours.parent_of(first)
     finally:
         if first:
-            os.kill(int(first.name), 9)  # the others go with it
+            os.kill(int(first.name), 9)  # it ends the others
         job.wait(60)
         ours.wait_until(lambda: not ours.job_processes(), 60)
 
@@ -151,14 +153,14 @@ def slurm_job(
 def measure_ways(
     bench: Bench, found: Found, processes: int, rates: Sequence[int], made: ours.Group | None
 ) -> None:
-    """All ways at these rates on one job, while Slurm polls it."""
+    """Measure all ways at these rates on one job, while Slurm polls it."""
     costs: dict[Cell, ours.Cost] = {}
     with slurm_job(bench, processes, 1, made) as stepd:
         begin, polled = time.monotonic(), ours.cpu_ns(stepd)
         for rate in rates:
             for way in ours.ways(made is not None):
                 sampler = ours.start(bench.base, way, rate, stepd, made)
-                time.sleep(0.5 + 1 / rate)  # beyond the start, and the look that follows
+                time.sleep(0.5 + 1 / rate)  # after the start and the first sample
                 costs[Cell(way.name, processes, rate)] = ours.cost(sampler, SECONDS[rate])
         polled = ours.cpu_ns(stepd) - polled
         took = time.monotonic() - begin
@@ -180,7 +182,7 @@ def measure_ways(
 
 
 def uplink() -> str:
-    """The device of the default route, else any but `lo`."""
+    """Return the device of the default route, else any but `lo`."""
     routes = [line.split() for line in Path("/proc/net/route").read_text().splitlines()[1:]]
     devices = [route[0] for route in routes if route[1] == "00000000"]
     return (devices or sorted({path.name for path in Path("/sys/class/net").iterdir()} - {"lo"}))[0]
@@ -189,8 +191,11 @@ def uplink() -> str:
 def needed_readings(
     base: Path, job: Sequence[Path], made: ours.Group | None
 ) -> dict[str, list[str]]:
-    """What a sample of this job reads: each process' clock; I/O of 32 of them, memory of 16. In a
-    cgroup: its two counters. What the kernel counts lies in memory."""
+    """Return the files that a sample of this job reads, by way.
+
+    Of processes: the clock of each, I/O of 32 of them, memory of 16. Of a cgroup: its two counters.
+    The kernel's counts are in memory.
+    """
     statistics_of = Path("/sys/class/net") / uplink() / "statistics"
     always = [
         *map(str, sorted((base / "tree/sys/class/powercap").glob("*/energy_uj"))),
@@ -211,12 +216,12 @@ def needed_readings(
 
 
 def floor_s() -> float:
-    """Of one look at what wakes, with its start."""
+    """Return the seconds of one measurement of a floor, with its start."""
     return 0.5 + SECONDS[MAIN_HZ] / 2
 
 
 def floor_us(base: Path, readings: list[str], wakes_hz: int) -> float:
-    """Of one in ten samples a second: to wake so often and take these readings; none: to wake."""
+    """Return µs of CPU per sample at 10 Hz for waking at a rate and taking readings, if any."""
     program = ours.compiled(base, "sampler_floor")
     process = subprocess.Popen([program, str(wakes_hz), *readings])
     seconds = SECONDS[MAIN_HZ] / 2
@@ -231,7 +236,7 @@ def floor_us(base: Path, readings: list[str], wakes_hz: int) -> float:
 
 
 def interval(ratios: Sequence[float]) -> tuple[float, float]:
-    """The mean ratio, and the factor by which it may be off either way (95 %); inf: not known."""
+    """Return the mean ratio, and the factor to both ends of its 95 % interval; inf: unknown."""
     logs = [math.log(max(ratio, 1e-9)) for ratio in ratios]
     mean = math.exp(statistics.fmean(logs))
     if len(logs) < 2:
@@ -241,13 +246,13 @@ def interval(ratios: Sequence[float]) -> tuple[float, float]:
 
 
 def is_known(found: Found) -> bool:
-    """All ratios at 10 Hz to WIDTH; where that was not asked for, all there are."""
+    """Whether all ratios at 10 Hz, or all others without that rate, are known to WIDTH."""
     main = [ratios for cell, ratios in found.ratio.items() if cell.rate_hz == MAIN_HZ]
     return all(interval(ratios)[1] <= 1 + WIDTH for ratios in main or found.ratio.values())
 
 
 def rounds(bench: Bench, most: int) -> Found:
-    """Until all is known, or the time is up."""
+    """Measure rounds until all ratios are known, or the time is over."""
     found, slowness = Found(), 1.0
     for number in range(most):
         found.load.append(ours.load_average())
@@ -256,7 +261,7 @@ def rounds(bench: Bench, most: int) -> Found:
             if found.sample_us and begin_s + slowness * (planned_s + ENDS_S) > bench.end_s:
                 print(f"round {number + 1}: no time for {processes} processes and what follows")
                 if processes == bench.processes[0]:
-                    found.load.pop()  # no round
+                    found.load.pop()  # not a round
                 break
             with ours.group(f"steelyard-bench-{os.getpid()}") as made:
                 measure_ways(bench, found, processes, bench.rates_of(number), made)
@@ -295,7 +300,7 @@ def row(found: Found, cell: Cell) -> dict[str, object]:
 
 
 def report(found: Found) -> dict[str, object]:
-    """Print the table, as docs/sampler.md has it; the figures."""
+    """Print the table, as in docs/sampler.md; return the figures."""
     rows = [row(found, cell) for cell in sorted(
         found.sample_us, key=lambda cell: (cell.processes, cell.rate_hz, cell.way))]  # fmt: skip
     print(f"{len(found.load) - 1} rounds (at least {LEAST_ROUNDS} unless time was up):")
@@ -339,7 +344,7 @@ def run(base: Path, args: argparse.Namespace) -> dict[str, object]:
 
 
 def some_of(known: Sequence[int]) -> Callable[[str], tuple[int, ...]]:
-    """A reader of numbers with commas, in the order of those that are known."""
+    """Return a parser of comma-separated numbers, which sorts them as in `known`."""
 
     def read_some(text: str) -> tuple[int, ...]:
         asked = {int(word) for word in text.split(",")}

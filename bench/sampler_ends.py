@@ -1,4 +1,4 @@
-"""For bench/sampler.py: all processes of a large job end at once, under a sampler of ours."""
+"""For bench/sampler.py: all processes of a large job end at the same time, under our sampler."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ BEFORE_S, AFTER_S = 2, 2
 
 
 def late_ms(sampler: ours.Sampler, period_s: float) -> float:
-    """By how much the distance of two samples was more than a period at most; once it has ended."""
+    """Return by how many ms the longest interval of samples exceeds a period; after its end."""
     at = sampler.elapsed_s()
     return 1e3 * max(b - a - period_s for a, b in itertools.pairwise(at))
 
 
 def end_all() -> None:
-    """The first of the job's processes, with which the others go."""
+    """Kill the first of the job's processes, which ends the others."""
     for path in ours.job_processes():
         if ours.read_name(ours.parent_of(path)) != "sampler_load":
             with suppress(ProcessLookupError):  # it has ended meanwhile
@@ -33,12 +33,12 @@ def end_all() -> None:
 def in_one_way(
     base: Path, way: ours.Way, made: ours.Group | None, rate_hz: int
 ) -> dict[str, object]:
-    """The sampler is there before the job's processes are."""
+    """Measure one way; the sampler starts before the job's processes."""
     load = ours.compiled(base, "sampler_load")
     script = f'read -r go; "$0" {PROCESSES} {PERIOD_MS} 600 "$@"; exec sleep 60'
     root = subprocess.Popen(
         ["sh", "-c", script, load, *(made.procs if made else ())],
-        stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,  # where sh says "Killed"
+        stdin=subprocess.PIPE, stderr=subprocess.DEVNULL,  # sh prints "Killed" there
     )  # fmt: skip
     assert root.stdin
     try:

@@ -1,4 +1,4 @@
-"""For bench/sampler.py, noise.py and storm.py: samplers of ours beside a job, in every way there is."""
+"""For bench/sampler.py, noise.py and storm.py: our samplers of a job, with every source."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from steelyard.wrappers.base.programs import find_node_program
 
 V1_CPU, V1_MEMORY = Path("/sys/fs/cgroup/cpuacct"), Path("/sys/fs/cgroup/memory")
 V2 = Path("/sys/fs/cgroup")
-KERNEL_OPTION = "--bpf"  # of `steelyard-node sample`: the program that has the kernel count
+KERNEL_OPTION = "--bpf"  # of `steelyard-node sample`: the program that starts the kernel's counts
 
 
 @dataclass(frozen=True)
 class Way:
-    """Where a sampler has the job's figures from."""
+    """A source of the job's figures for a sampler."""
 
     name: str
     options: tuple[str, ...] = ()
-    grouped: bool = False  # it is told the job's cgroup
+    grouped: bool = False  # it gets the job's cgroup
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Group:
         return [str(folder / "cgroup.procs") for folder in self.folders]
 
     def used_s(self) -> float:
-        """CPU time that the kernel has counted for it."""
+        """Return the CPU time in s that the kernel counted for it."""
         v1 = self.folders[0] / "cpuacct.usage"
         if v1.exists():
             return int(v1.read_text()) / 1e9
@@ -54,7 +54,7 @@ class Group:
 
 @contextmanager
 def group(name: str) -> Iterator[Group | None]:
-    """A cgroup that counts CPU and memory; None where none can be made."""
+    """Make a cgroup that counts CPU and memory; None if that is impossible."""
     parents = (V1_CPU, V1_MEMORY) if (V1_CPU / "cpuacct.usage").exists() else (V2,)
     made = Group(f"/{name}", tuple(parent / name for parent in parents))
     try:
@@ -67,7 +67,7 @@ def group(name: str) -> Iterator[Group | None]:
 
 
 def remove(made: Group) -> None:
-    """Once its last process is gone."""
+    """Remove the cgroup after the end of its last process."""
     end = time.monotonic() + 20
     for folder in made.folders:
         while folder.exists():
@@ -81,7 +81,10 @@ def remove(made: Group) -> None:
 
 @cache
 def kernel_program() -> Path | None:
-    """What has the kernel count; None: this build does not. Whether it did, a record says."""
+    """Return the program for the kernel's counts; None: not in this build.
+
+    The record states whether the kernel counted.
+    """
     node = find_node_program()
     help_text = subprocess.run(
         [node, "sample", "--help"], capture_output=True, text=True, check=True
@@ -91,7 +94,7 @@ def kernel_program() -> Path | None:
 
 
 def ways(grouped: bool) -> list[Way]:
-    """Those that this build and this machine have."""
+    """Return the ways of this build and this machine."""
     found = [Way("processes")]
     if grouped:
         found.append(Way("cgroup", grouped=True))
@@ -102,7 +105,7 @@ def ways(grouped: bool) -> list[Way]:
 
 
 def job_processes() -> list[Path]:
-    """The job's processes, as their folders in /proc."""
+    """Return the folders of the job's processes in /proc."""
     comms = (one / "comm" for one in Path("/proc").glob("[0-9]*"))
     return [path.parent for path in comms if read(path) == b"sampler_load\n"]
 
@@ -124,7 +127,7 @@ def parent_of(process: Path) -> int:
 
 
 def cpu_ns(pid: int) -> int:
-    """CPU time of all threads of a process so far."""
+    """Return the CPU time in ns of all threads of a process."""
     tasks = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(task.read_text().split()[0]) for task in tasks)
 
@@ -139,7 +142,7 @@ def memory_kb(pid: int) -> dict[str, int]:
 
 
 def make_tree(folder: Path) -> None:
-    """The shell of a root folder with RAPL in it; the rest is mounted by `in_namespace`."""
+    """Make a root folder with RAPL in it; `in_namespace` mounts the rest."""
     for name, zone in (
         ("intel-rapl:0", "package-0"),
         ("intel-rapl:0:0", "dram"),
@@ -156,7 +159,7 @@ def make_tree(folder: Path) -> None:
 
 
 def in_namespace(tree: Path) -> list[str]:
-    """A prefix that puts the machine's own counters into the tree, for one program only."""
+    """Return a command prefix that mounts the machine's counters into the tree for one program."""
     binds = "".join(
         f"mount --rbind /{name} {tree}/{name} && "
         for name in ("proc", "sys/devices", "sys/class/net", "sys/fs/cgroup")
@@ -166,7 +169,7 @@ def in_namespace(tree: Path) -> list[str]:
 
 @dataclass
 class Sampler:
-    """A sampler of ours, its parent and its child."""
+    """One of our samplers: its parent and its child."""
 
     process: subprocess.Popen[bytes]
     folder: Path
@@ -180,18 +183,18 @@ class Sampler:
         return cpu_ns(self.child) + cpu_ns(self.process.pid)
 
     def memory_kb(self) -> int:
-        """Of both, with the pages that they share counted once."""
+        """Return the memory of both, with shared pages counted once."""
         return memory_kb(self.child)["Rss"] + memory_kb(self.process.pid)["Private"]
 
     def samples(self, begin_unix_s: float, end_unix_s: float) -> int:
-        """How many it took meanwhile; once it has ended."""
+        """Return the number of samples in a period; call it after the sampler's end."""
         (path,) = self.folder.glob("*.csv")
         with path.open(newline="") as file:
             return sum(begin_unix_s <= float(row["unix_s"]) < end_unix_s
                        for row in csv.DictReader(file))  # fmt: skip
 
     def elapsed_s(self) -> list[float]:
-        """When each was taken; once it has ended."""
+        """Return the time of each sample; call it after the sampler's end."""
         (path,) = self.folder.glob("*.csv")
         with path.open(newline="") as file:
             return [float(row["elapsed_s"]) for row in csv.DictReader(file)]
@@ -211,14 +214,14 @@ STARTED: list[Sampler] = []
 
 
 def end_started() -> None:
-    """Samplers of a benchmark that was interrupted."""
+    """End the samplers of a benchmark that was interrupted."""
     for sampler in STARTED:
         if sampler.process.poll() is None:
             sampler.end()
 
 
 def start(base: Path, way: Way, rate_hz: float, root: int, made: Group | None) -> Sampler:
-    """One that has taken its first sample."""
+    """Start a sampler and wait for its first sample."""
     records = base / "records"
     records.mkdir(exist_ok=True)
     job_id = f"{way.name}.{time.monotonic_ns()}"
@@ -248,8 +251,10 @@ def wait_until(condition: object, seconds: float = 30) -> None:
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU time a sample, of it in the kernel's timer, which is in nobody's account; a sampler's
-    memory, and what its record says that it had CPU and I/O from."""
+    """CPU time per sample, and the share of the kernel's timer, which no process is charged for.
+
+    Also the sampler's memory, and the sources of CPU and I/O in its record.
+    """
 
     sample_us: float
     timer_us: float
@@ -258,7 +263,7 @@ class Cost:
 
 
 def cost(sampler: Sampler, seconds: float) -> Cost:
-    """What a sample of it costs meanwhile; it is ended then."""
+    """Return the cost of a sample in the next `seconds`; end the sampler."""
     begin_s, before = time.time(), sampler.cpu_ns()
     time.sleep(seconds)
     end_s, used = time.time(), sampler.cpu_ns() - before
@@ -271,15 +276,20 @@ def cost(sampler: Sampler, seconds: float) -> Cost:
 
 
 def timer_us(record: dict[str, Any]) -> float:
-    """CPU time of a reading by the kernel's timer. It measures itself: what BPF_ENABLE_STATS tells
-    of programs (run_time_ns) has no timers in it."""
+    """Return the CPU time in µs of a reading by the kernel's timer, which measures itself.
+
+    BPF_ENABLE_STATS reports the time of programs (run_time_ns) without timers.
+    """
     ticks = record.get("bpf", {}).get("ticks", 0)
     return float(record["bpf"]["ticks_s"]) * 1e6 / ticks if ticks else 0.0
 
 
 def compiled(base: Path, name: str, compiler: str = "cc") -> Path:
-    """A small C program that lies beside this file. Where this is interrupted, nothing of the compiler
-    runs on, which would write into a folder that is being removed."""
+    """Compile a small C program next to this file.
+
+    If this is interrupted, the compiler is killed: it would write into a folder that is being
+    removed.
+    """
     program = base / name
     if program.exists():
         return program
@@ -290,7 +300,7 @@ def compiled(base: Path, name: str, compiler: str = "cc") -> Path:
             _, said = compiling.communicate(timeout=60)
         except BaseException:
             os.killpg(compiling.pid, signal.SIGKILL)
-            compiling.communicate()  # until none of them has it open
+            compiling.communicate()  # until no process has it open
             raise
     if compiling.returncode:
         raise SteelyardError(f"{compiler} {source.name}: {said.decode(errors='replace')}")

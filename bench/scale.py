@@ -1,16 +1,18 @@
-"""What a month of jobs costs its readers: `show` of one of them, and every row and record read once.
+"""What a month of jobs costs its readers: `show` of one job, and every row and record read once.
 
-A month is made (bench/month.py), twice: with its records by day, and with a folder for each job in
-one. Then in turns, a few jobs anywhere in the month: `steelyard show JOB`, and the same program
-`sacct` asked for the same job and its records put out by cat, as a person without Steelyard would;
-`show` of a job that nobody knows, where every job has a folder beside the others, and `ls -f` of that
-folder. Last all rows as our reader gives them, beside sacct alone; all records found, read and
-checked, beside a script that only parses them. What is read is summed up and must be what the month's
-maker says, with `==`; so must what `steelyard top` tells of it, once it is collected. Budget: `show` within 1 s of a million jobs. `status` is in bench/cli.py.
+A month is made twice (bench/month.py): with its records by day, and with one folder per job in a
+common folder. Then for a few random jobs of the month these take turns: `steelyard show JOB`, and
+the same program `sacct` for the same job with its records printed by cat, as a person without
+Steelyard would do; `show` of an unknown job, where every job has a folder, and `ls -f` of the
+common folder. At last all rows as our reader returns them, against sacct alone; all records found,
+read and checked, against a script that only parses them. The sums of what is read must equal those
+of the month's maker exactly, and so must those of `steelyard top` after a collect. Budget: `show`
+within 1 s among a million jobs. `status` is in bench/cli.py.
 
 Last line: JSON with show_s, show_flat_s, show_unknown_s (medians of wall time), show_cpu_s, rows_s,
-records_s (CPU seconds), ratio_show, ratio_show_flat, ratio_unknown (wall), ratio_rows, ratio_records
-(CPU), sums_agree, top_agrees (null: not every job has records), jobs, rows, records, load.
+records_s (CPU seconds), ratio_show, ratio_show_flat, ratio_unknown (wall), ratio_rows,
+ratio_records (CPU), sums_agree, top_agrees (null: not every job has records), jobs, rows, records,
+load.
 """
 
 from __future__ import annotations
@@ -48,12 +50,12 @@ UNKNOWN = "999999999"
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """With the month's sacct before any other."""
+    """Return an environment whose first sacct is the month's."""
     return dict(os.environ) | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
 
 
 def shown(folder: Path, job: month_jobs.Job) -> list[list[str]]:
-    """Ours and the peer's command line; the peer knows the day."""
+    """Return our command line and the peer's; the peer knows the day."""
     records, begin = folder / "records", job.starts[-1].begin_unix_s
     is_by_day = (records / record_folders.MARK).exists() and begin is not None
     day = records / record_folders.format_day(begin or 0) if is_by_day else records
@@ -63,7 +65,7 @@ def shown(folder: Path, job: month_jobs.Job) -> list[list[str]]:
 
 
 def shows(folder: Path, jobs: list[month_jobs.Job]) -> tuple[Cost, Cost]:
-    """Medians of ours and the peer's, job after job in turns."""
+    """Return medians of ours and the peer's, job by job in turns."""
     ours, theirs = [], []
     for job in jobs:
         mine, peer = shown(folder, job)
@@ -73,7 +75,7 @@ def shows(folder: Path, jobs: list[month_jobs.Job]) -> tuple[Cost, Cost]:
 
 
 def unknown(folder: Path) -> tuple[Cost, Cost]:
-    """Of a job that nobody knows: exit code 3 is the right answer."""
+    """Measure an unknown job: exit code 3 is the right answer."""
     asked = f'"{STEELYARD}" show {UNKNOWN} --record-dir "$1" 2>/dev/null; test $? = 3'
     records = str(folder / "records")
     mine = measured(["/bin/sh", "-c", asked, "sh", records], environment(folder))
@@ -81,26 +83,26 @@ def unknown(folder: Path) -> tuple[Cost, Cost]:
 
 
 def median(costs: list[Cost]) -> Cost:
-    """Of each figure by itself."""
+    """Return the median of each figure."""
     seconds, cpu, memory = (statistics.median(column) for column in zip(*costs, strict=True))
     return seconds, cpu, memory
 
 
 def cpu_s_of(work: Callable[[], None]) -> float:
-    """CPU seconds, those of programs that it started too."""
+    """Return CPU seconds, including those of started programs."""
     before = used_s()
     work()
     return used_s() - before
 
 
 def used_s() -> float:
-    """CPU seconds until now."""
+    """Return the CPU seconds used until now."""
     found = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in found)
 
 
 def sum_rows(folder: Path, sums: dict[str, dict[str, float]]) -> None:
-    """Every row of the month, by user."""
+    """Sum every row of the month, by user."""
     reader = Sacct(str(folder / "bin" / "sacct"))
     for row in reader.read_starts(("User", "ElapsedRaw", "NNodes", "CPUTimeRAW", "Start", "End")):
         assert isinstance(row, AccountingRow)
@@ -111,7 +113,7 @@ def sum_rows(folder: Path, sums: dict[str, dict[str, float]]) -> None:
 
 
 def sum_records(folder: Path, sums: dict[str, float]) -> None:
-    """Every record of the month, all together."""
+    """Sum every record of the month."""
     for found in record_folders.iterate_records(folder / "records"):
         record = read_record(found.path)
         sums["records"] += 1
@@ -128,7 +130,7 @@ def agree(
     told: month_jobs.Sums,
     whole: bool,
 ) -> bool:
-    """Whether what was read is what was made; of records only where all were written."""
+    """Whether the sums read equal those made; of records only if all were written."""
     rows_agree = all(
         by_user[user][name] == own[name]
         for user, own in told["user"].items()
@@ -140,19 +142,19 @@ def agree(
 
 
 def chosen(number: int, seed: int, with_records: int, most: int) -> list[month_jobs.Job]:
-    """Jobs anywhere in the month, of those that have records."""
+    """Return random jobs of the month that have records."""
     places = random.Random(seed).sample(range(with_records), min(most, with_records))
     wanted = set(places)
     return [job for place, job in enumerate(month_jobs.jobs(number, seed)) if place in wanted]
 
 
-# Of `steelyard top` and of the maker: how many jobs are known, and their sum.
+# By metric of `steelyard top`: the maker's number of known jobs, and its sum.
 TOP = {"cpu_allocated_s": ("begun", "last_cpu_held_s"), "read_bytes": ("whole", "last_read_bytes"),
        "energy_j": ("alone", "last_energy_j")}  # fmt: skip
 
 
 def collect_cluster(folder: Path, database: Path, records: Path) -> Cost:
-    """All of a month into the database of a cluster."""
+    """Collect a complete month into the database of a cluster."""
     words = ["--cluster", str(database), "--since", "2026-09-30", "--record-dir", str(records)]
     return measured([STEELYARD, "collect", *words], environment(folder))
 
@@ -161,7 +163,7 @@ MONTH = ("--since", "2026-09-01", "--until", "2026-11-20")
 
 
 def top_agrees(database: Path, told: month_jobs.Sums) -> bool:
-    """Whether `steelyard top`, by user, tells what was made."""
+    """Whether `steelyard top`, by user, prints what was made."""
     words = ["--database", str(database), "--json", *MONTH]
     done = subprocess.run([STEELYARD, "top", *words], capture_output=True, check=True)
     lines = {line["name"]: line for line in json.loads(done.stdout)["lines"]}
@@ -174,7 +176,7 @@ def top_agrees(database: Path, told: month_jobs.Sums) -> bool:
 
 
 def top_of_collected(folder: Path, told: month_jobs.Sums) -> bool:
-    """The same, once the month is collected."""
+    """Collect the month, and compare `steelyard top` with it."""
     collect_cluster(folder, folder / "database", folder / "records")
     return top_agrees(folder / "database", told)
 
@@ -202,7 +204,7 @@ def main() -> int:
 def document(
     days: Path, flat: Path, some: list[month_jobs.Job], told: dict[str, object]
 ) -> dict[str, object]:
-    """Everything measured: printed as a table, and given for the last line."""
+    """Measure everything, print the table, and return the last line's content."""
     show, flat_show, no_job = shows(days, some), shows(flat, some), unknown(flat)
     by_user: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     records: dict[str, float] = defaultdict(float)

@@ -1,5 +1,7 @@
-"""Throwaway Slurms side by side, alike but for the plugin: none, this checkout's, the same with
-`bpf=no`, an earlier one's."""
+"""Throwaway Slurms that differ only in the plugin.
+
+None, this checkout's, the same with `bpf=no`, an earlier one's.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ PLAIN, OURS, BEFORE, UNCOUNTED = "plain", "plugin", "before", "bpf=no"
 
 
 def parser(words: str, repeat: int) -> argparse.ArgumentParser:
-    """The options that such a benchmark has."""
+    """Return a parser with the options of such a benchmark."""
     found = argparse.ArgumentParser(description=words)
     found.add_argument("--repeat", type=int, default=repeat, help=f"rounds ({repeat})")
     found.add_argument(
@@ -30,7 +32,7 @@ def parser(words: str, repeat: int) -> argparse.ArgumentParser:
 
 
 def plugins(before: Path | None) -> dict[str, tuple[Path | None, Path | None]]:
-    """Plugin and node program of each."""
+    """Return the plugin and the node program of each arm."""
     found: dict[str, tuple[Path | None, Path | None]] = {PLAIN: (None, None)}
     if before is not None:
         found[BEFORE] = built(Path(before).absolute() / "build")
@@ -38,7 +40,7 @@ def plugins(before: Path | None) -> dict[str, tuple[Path | None, Path | None]]:
 
 
 def built(folder: Path) -> tuple[Path, Path]:
-    """What a checkout has built."""
+    """Return what a checkout has built."""
     plugin = folder / "lib" / "spank_steelyard.so"
     node_program = folder / "bin" / "steelyard-node"
     for path in (plugin, node_program):
@@ -51,8 +53,10 @@ def built(folder: Path) -> tuple[Path, Path]:
 def up(
     folder: Path, before: Path | None, uncounted: bool = False, nodes: int = 1
 ) -> Iterator[dict[str, cluster.Cluster]]:
-    """A cluster each, of one node, or of several with a job each at a time; `uncounted`: one more, whose
-    jobs the kernel does not count."""
+    """Start one cluster per arm, of one node, or of several with one job each at a time.
+
+    `uncounted` adds an arm whose jobs the kernel does not count.
+    """
     arms = plugins(before) | ({UNCOUNTED: cluster.find_plugin()} if uncounted else {})
     with ExitStack() as stack:
         found = {}

@@ -1,10 +1,11 @@
-"""What the plugin costs slurmctld: CPU time, lines and bytes of its log, and RPCs a job.
+"""What the plugin costs slurmctld: CPU time, lines and bytes of its log, and RPCs per job.
 
-Throwaway clusters, alike but for the plugin, are given the same jobs in turn: batch jobs, batch
-jobs with a tag, srun alone. CPU time is that of the process, of threads that ended too; its end is
-told by the log, so that no question of ours costs it anything. The peer is Slurm itself; --before
-adds the plugin of another checkout. CPU time: the median of the rounds; the least beside it.
-Last line: JSON; ratio: of slurmctld's CPU a batch job, with the plugin to without.
+Throwaway clusters, which differ only in the plugin, get the same jobs in turn: batch jobs, batch
+jobs with a tag, srun alone. CPU time is that of the process, including threads that ended. The log
+shows when jobs end, so that no query adds to the cost. The peer is Slurm itself; --before adds the
+plugin of another checkout. CPU time: the median of the rounds, and the minimum.
+
+Last line: JSON; ratio: of slurmctld's CPU per batch job, with the plugin to without.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ UPDATE = "_slurm_rpc_update_job: complete"
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of slurmctld, a job."""
+    """The cost of slurmctld per job."""
 
     cpu_ms: float
     log_bytes: float
@@ -48,7 +49,7 @@ class Cost:
 
 
 def cpu_s(slurm: Cluster) -> float:
-    """CPU time of slurmctld, of its threads that ended too (clock_getcpuclockid(3))."""
+    """Return slurmctld's CPU time in s, with threads that ended (clock_getcpuclockid(3))."""
     (pid,) = (daemon.pid for daemon in slurm.state.daemons if daemon.name == "slurmctld")
     return time.clock_gettime((~pid << 3) | 2)
 
@@ -58,7 +59,7 @@ def log_of(slurm: Cluster) -> Path:
 
 
 def run(slurm: Cluster, argv: Sequence[str], jobs: int) -> Cost:
-    """So many jobs, one after another submitted, and slurmctld at rest again."""
+    """Submit jobs one after another, and wait until slurmctld is idle."""
     before, begin = cpu_s(slurm), log_of(slurm).stat().st_size
     for _ in range(jobs):
         subprocess.run(argv, env=slurm.environment(), cwd="/", check=True,
@@ -72,7 +73,7 @@ def run(slurm: Cluster, argv: Sequence[str], jobs: int) -> Cost:
 
 
 def wait_done(slurm: Cluster, begin: int, jobs: int) -> str:
-    """What the log has grown by, once so many jobs are over."""
+    """Return the new lines of the log when `jobs` jobs have ended."""
     end = time.monotonic() + LIMIT_S
     while True:
         text = log_of(slurm).read_bytes()[begin:].decode()
@@ -85,17 +86,17 @@ def wait_done(slurm: Cluster, begin: int, jobs: int) -> str:
 
 
 def argv_of(name: str, kind: str) -> list[str]:
-    """Plain Slurm knows no tags: its peer of a tagged job is one without."""
+    """Return a command line; plain Slurm has no tags, so that its jobs have none."""
     return [word for word in KINDS[kind] if name != arms.PLAIN or not word.startswith("--tag")]
 
 
 def measure(
     folder: Path, before: Path | None, repeat: int, jobs: int
 ) -> dict[str, dict[str, list[Cost]]]:
-    """Kind, arm: a cost a round, in turns."""
+    """Return one cost per round, by kind and arm, in turns."""
     found: dict[str, dict[str, list[Cost]]] = {}
     with arms.up(folder, before) as clusters:
-        for number in range(1 + repeat):  # the first is to warm up
+        for number in range(1 + repeat):  # the first one is a warm-up
             for kind in KINDS:
                 for name, slurm in clusters.items():
                     cost = run(slurm, argv_of(name, kind), jobs if number else WARM_UP)
@@ -105,7 +106,7 @@ def measure(
 
 
 def figures_of(found: Mapping[str, Mapping[str, Sequence[Cost]]]) -> dict[str, float]:
-    """KIND_ARM_FIGURE: medians of the rounds."""
+    """Return KIND_ARM_FIGURE: medians of the rounds."""
     figures: dict[str, float] = {}
     for kind, by_arm in found.items():
         for name, costs in by_arm.items():
@@ -117,7 +118,7 @@ def figures_of(found: Mapping[str, Mapping[str, Sequence[Cost]]]) -> dict[str, f
 
 
 def show(found: Mapping[str, Mapping[str, Sequence[Cost]]], figures: Mapping[str, float]) -> None:
-    """The table."""
+    """Print the table."""
     print(f"{'a job':<8} {'':<8} {'CPU ms':>7} {'least':>6} {'bytes of log':>13} {'lines':>6} "
           f"{'updates':>8} {'errors':>7}")  # fmt: skip
     for kind, by_arm in found.items():
@@ -129,7 +130,7 @@ def show(found: Mapping[str, Mapping[str, Sequence[Cost]]], figures: Mapping[str
 
 
 def main() -> int:
-    """Measure and print; a missing Slurm is one line and exit code 3."""
+    """Measure and print; without Slurm, print one line and return 3."""
     parser = arms.parser(__doc__ or "", REPEAT)
     parser.add_argument("--jobs", type=int, default=JOBS, help=f"of each kind in a round ({JOBS})")
     args = parser.parse_args()

@@ -1,9 +1,11 @@
 """What the plugin costs a job's start: `srun true` with it and without it.
 
-Throwaway clusters, alike but for the plugin, asked in turn, so that whatever else the machine does
-hits all; the plugin's with and without the kernel's count (as root, where the kernel can). slurmd
-loads the program that counts, and keeps it loaded. The peer is Slurm itself; --before adds the plugin of another checkout. On a busy machine
-the least of many says more than the median. Budget (DESIGN): 3 ms on the median.
+Throwaway clusters, which differ only in the plugin, run jobs in turn, so that other load of the
+machine affects all; the plugin's with and without the kernel's counts (as root, if the kernel
+supports them). slurmd loads the program that counts, and keeps it loaded. The peer is Slurm itself;
+--before adds the plugin of another checkout. On a busy machine the minimum is more reliable than
+the median. Budget (DESIGN): 3 ms on the median.
+
 Last line: JSON with plain_ms, plugin_ms, added_ms (medians; milliseconds), added_paired_ms with its
 95 % interval (added_low_ms, added_high_ms), added_least_ms, n.
 """
@@ -31,20 +33,20 @@ REPEAT, WARM_UP, BUDGET_MS = 60, 5, 3.0
 
 
 def srun_ms(slurm: cluster.Cluster) -> float:
-    """One `srun true`, milliseconds."""
+    """Return the milliseconds of one `srun true`."""
     begin = time.monotonic()
     subprocess.run(["srun", "-n1", "true"], env=slurm.environment(), check=True)
     return (time.monotonic() - begin) * 1e3
 
 
 def in_turn(names: Sequence[str], number: int) -> list[str]:
-    """None is always the first of its round."""
+    """Return the order of a round, in which the first one alternates."""
     first = number % len(names)
     return [*names[first:], *names[:first]]
 
 
 def measure(folder: Path, before: Path | None, repeat: int) -> dict[str, list[float]]:
-    """Milliseconds of each start, by arm."""
+    """Return milliseconds of each start, by arm."""
     with arms.up(folder, before, uncounted=True) as clusters:
         names = list(clusters)
         times: dict[str, list[float]] = {name: [] for name in names}
@@ -55,7 +57,7 @@ def measure(folder: Path, before: Path | None, repeat: int) -> dict[str, list[fl
 
 
 def figures_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """Medians, least, and what is added to the plain one's."""
+    """Return medians, minima, and differences to plain Slurm."""
     found: dict[str, float] = {}
     for name, values in times.items():
         found[f"{name}_ms"] = statistics.median(values)
@@ -71,7 +73,7 @@ def figures_of(times: Mapping[str, Sequence[float]]) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure and print; a missing Slurm is one line and exit code 3."""
+    """Measure and print; without Slurm, print one line and return 3."""
     args = arms.parser(__doc__ or "", REPEAT).parse_args()
     try:
         with tempfile.TemporaryDirectory(prefix="sy-", dir="/tmp") as folder:

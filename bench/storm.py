@@ -1,14 +1,15 @@
-"""What a storm of short processes leaves in the record, beside what it was: CPU time and bytes.
+"""A storm of short processes as the record reports it, against the truth: CPU time and bytes.
 
-A job starts 1,000 processes a second for 20 s; each lives 1 to 5 ms, burns 300 µs, writes 10,000
-bytes and reads 5,000. Once they are waited for; once their parent ignores SIGCHLD, so that the kernel
-adds what they used to nobody. A sampler measures them ten times a second, in each way that this
-machine has: from its processes, from its cgroup, from what the kernel counts for us (BPF). The
-truth: the number of processes times their bytes; the CPU time of the cgroup, which the kernel counts
-for whoever is in it (as root), else the processes' own clocks. `told` says what the record does about
-what it lacks: it is incomplete and its I/O null, or no more than complete. The peer is the sum that
-the parent of all has, as GNU time has it (getrusage of the waited-for).
-Last line: JSON with a row for each: fractions of the truth, what a sampler used.
+A job starts 1,000 processes per second for 20 s. Each lives 1 to 5 ms, burns 300 µs, writes 10,000
+bytes and reads 5,000. In one variant their parent waits for them; in the other it ignores SIGCHLD,
+so that the kernel adds their usage to no parent. A sampler measures them ten times per second, from
+each source that this machine has: its processes, its cgroup, and counts of the kernel (BPF). The
+truth is the number of processes times their bytes, and the CPU time that the kernel counts for the
+cgroup (as root), else the processes' own clocks. The column `record` shows whether the record
+reports that usage is missing: then it is incomplete. The peer is the sum of their parent, as in GNU
+time (getrusage of reaped children).
+
+Last line: JSON with a row for each: fractions of the truth, and the sampler's own usage.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from steelyard.wrappers.base.signals import ending_on_sigterm
 RATE, SECONDS, QUICK_S = 1000, 20, 4
 BURN_US, WRITTEN, READ = 300, 10_000, 5_000
 SAMPLE_RATE_HZ = 10
-A_TICK_S = 0.05  # some: when a process began the kernel tells in 1/100 s
+A_TICK_S = 0.05  # several: the kernel reports the start of a process in 1/100 s
 CHILDREN = ("wait", "ignore")
 
 
@@ -40,13 +41,13 @@ CHILDREN = ("wait", "ignore")
 class Truth:
     children: int
     cpu_s: float  # of the cgroup, or of children and parent
-    peer_s: float  # what their parent's rusage has
+    peer_s: float  # rusage of their parent
 
 
 def start_storm(
     base: Path, children: str, seconds: int, made: ours.Group | None
 ) -> subprocess.Popen[str]:
-    """Below a root; it begins at a line. The root is its parent: a shell that waits."""
+    """Start the load below a root, a shell that waits for it; it begins after a line of input."""
     load = str(ours.compiled(base, "storm_load"))
     words = [load, str(RATE), str(seconds), children, str(BURN_US), *(made.procs if made else ())]
     script = 'exec 3<&0; "$@" <&3; true'
@@ -78,16 +79,16 @@ def child_of(pid: int) -> int:
 
 
 def measure(base: Path, way: ours.Way, children: str, seconds: int) -> dict[str, object]:
-    """One storm, measured in one way."""
+    """Measure one storm in one way."""
     with ours.group(f"steelyard-storm-{os.getpid()}") as made:
         job = start_storm(base, children, seconds, made)
         assert job.stdout is not None
         job.stdout.readline()
-        time.sleep(A_TICK_S)  # so that its own start is before the sampler's, and not measured
+        time.sleep(A_TICK_S)  # so that its own start precedes the sampler, and is not measured
         sampler = ours.start(base, way, SAMPLE_RATE_HZ, job.pid, made)
         truth = let_it_rage(job, made)
         used_ns = sampler.cpu_ns()
-        sampler.end()  # as a step tells its end before its daemon goes
+        sampler.end()  # as a step, which reports its end before its daemon exits
         tell(job)
         job.wait(60)
     return row(way, children, truth, sampler.record(), used_ns)
@@ -121,7 +122,7 @@ def row(
 
 
 def report(rows: list[dict[str, object]]) -> None:
-    """The table, as docs/sampler.md has it."""
+    """Print the table, as in docs/sampler.md."""
     print("| children | from | processes | CPU of the truth | written | read "
           "| CPU by rusage of the parent | record | sampler's CPU |")  # fmt: skip
     print("|" + " --- |" * 9)

@@ -1,11 +1,12 @@
-"""What handing a large study to Slurm costs: 10,000 runs, 100 conditions, 10 blocks.
+"""What submitting a large study to Slurm costs: 10,000 runs, 100 conditions, 10 blocks.
 
-Two studies. In the first every condition has scheduler options of its own (50 delays, cold and warm
-caches), so that each block is 100 arrays: 1,000 submissions, the most there may be. In the second
-the conditions are parameters of the benchmark: 10 arrays. The peer is a loop of plain sbatch, one
-job a run with the first study's options, before and after: PEER calls, extrapolated to all runs.
-A throwaway cluster whose nodes are down, so that what is measured is not the jobs. --scale takes a
-part of the repeats. Budget (DESIGN): 15 s, at most 1,000 submissions.
+Two studies. In the first every condition has its own scheduler options (50 delays, cold and warm
+caches), so that each block is 100 arrays: 1,000 submissions, the maximum. In the second the
+conditions are parameters of the benchmark: 10 arrays. The peer is a loop of plain sbatch, one job
+per run with the first study's options, before and after: PEER calls, extrapolated to all runs. The
+nodes of the throwaway cluster are down, so that the jobs themselves are not measured. --scale
+selects a part of the repeats. Budget (DESIGN): 15 s, at most 1,000 submissions.
+
 Last line: JSON with runs, submissions, seconds, cpu_s (sbatch included), ratio_sbatch_loop (our
 seconds / the loop's), sbatch_calls (measured for it), sbatch_ms, again_seconds (submit with nothing
 to add), alike_submissions, alike_seconds, alike_cpu_s.
@@ -47,7 +48,9 @@ LOOP = 'i=0; while [ "$i" -lt "$1" ]; do sbatch -Q --parsable "$2" || exit; i=$(
 
 
 def write_studies(folder: Path, repeat: int) -> tuple[Path, Path]:
-    """The study with options for every condition, and the one whose conditions ask for the same."""
+    """Write the study with options per condition, and the one whose conditions have the same
+    options.
+    """
     delays = [f"delay={number}ms" for number in range(CONDITIONS // 2)]
     kinds = {
         "apart": ("app", f'network = {json.dumps(delays)}\ncache = ["cold", "warm"]'),
@@ -61,25 +64,25 @@ def write_studies(folder: Path, repeat: int) -> tuple[Path, Path]:
 
 
 def ours(study: Path, environment: dict[str, str]) -> Cost:
-    """`steelyard submit` as a user calls it."""
+    """Run `steelyard submit` as a user calls it."""
     program = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "submit"]
     return measured([*program, str(study)], environment)
 
 
 def loop(folder: Path, environment: dict[str, str]) -> Cost:
-    """The peer: PEER jobs, one sbatch each."""
+    """Submit PEER jobs with one sbatch each."""
     job = folder / "job.sh"
     job.write_text(JOB, encoding="utf-8")
     return measured(["/bin/sh", "-c", LOOP, "loop", str(PEER), str(job)], environment)
 
 
 def submissions(study: Path) -> int:
-    """How many the study's folder has."""
+    """Return the number of submissions in the study's folder."""
     return len(ledger.read_submissions(StudyDir(study.with_suffix(".study"))))
 
 
 def measure(folder: Path, repeat: int) -> dict[str, float]:
-    """All figures of the last line but the ratio."""
+    """Return all figures of the last line except the ratio."""
     plugin, node_program = cluster.find_plugin()
     config = ClusterConfig(
         dir=folder / "c", plugin=plugin, node_program=node_program, virtual_nodes=0
@@ -104,7 +107,7 @@ def measure(folder: Path, repeat: int) -> dict[str, float]:
 
 
 def main() -> int:
-    """Measure and print; a missing Slurm is one line and exit code 3."""
+    """Measure and print; without Slurm, print one line and return 3."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1.0, help="1: 10,000 runs (from 0.1)")
     repeat = max(BLOCKS, round(parser.parse_args().scale * REPEAT))
