@@ -1,4 +1,4 @@
-"""What every event needs: the log, the configuration, and steelyard-node."""
+"""Shared by all events: the log, the configuration, and steelyard-node."""
 
 import contextlib
 import json
@@ -30,17 +30,17 @@ SETTINGS = {
 
 
 class Refused(Exception):
-    """The job must not run (or be queued): the words are for its user."""
+    """The job must not run (or be queued); the message is for its user."""
 
 
 def plain(text):
-    """As a log takes it: one line of ASCII, for a mom's locale is C."""
+    """Return one line of ASCII for a log, since a mom's locale is C."""
     one_line = " ".join(str(text).split())
     return one_line.encode("ascii", "backslashreplace").decode("ascii")[:900]
 
 
 def log(text, job_id=None):
-    """Into the daemon's log; a log that fails is no reason to stop."""
+    """Write to the daemon's log; a failure to log is ignored."""
     try:
         if job_id:
             pbs.logjobmsg(job_id, "steelyard: " + plain(text))
@@ -51,7 +51,10 @@ def log(text, job_id=None):
 
 
 def expected(key, value):
-    """What a setting should have been; None: it is. Another would stop a handler half-way."""
+    """Return what a setting should be, or None if it is valid.
+
+    An invalid setting would stop a handler in the middle.
+    """
     if key.endswith("_limit_s"):
         number = isinstance(value, (int, float)) and not isinstance(value, bool)
         return None if number and value > 0 else "a number of seconds above 0"
@@ -66,7 +69,7 @@ def expected(key, value):
 
 
 def take(known, key, value):
-    """A setting, or a line in the log, and what there was stays."""
+    """Set a setting; if it is invalid, log that and leave the previous value."""
     wanted = expected(key, value)
     if wanted is None:
         known[key] = value
@@ -75,7 +78,7 @@ def take(known, key, value):
 
 
 def settings():
-    """What the administrator says (qmgr: import hook … application/x-config)."""
+    """Return the administrator's settings (qmgr: import hook … application/x-config)."""
     known = dict(SETTINGS)
     name = getattr(pbs, "hook_config_filename", None)
     if not name:
@@ -97,12 +100,12 @@ def settings():
 
 
 def as_bytes(value):
-    """An argument, whatever the locale: what the server holds is bytes, UTF-8 by custom."""
+    """Return an argument as bytes in any locale: the server stores bytes, usually UTF-8."""
     return str(value).encode("utf-8", "surrogateescape").replace(b"\0", b"")
 
 
 def options(config, names):
-    """Options of steelyard-node from the configuration."""
+    """Return the options of steelyard-node in the configuration."""
     return [
         "--%s=%s" % (name.replace("_", "-"), config[name])
         for name in names
@@ -111,12 +114,15 @@ def options(config, names):
 
 
 def node_options(config):
-    """Those that begin, end and sweep have in common."""
+    """Return the options that begin, end and sweep have in common."""
     return options(config, NODE_OPTIONS) + ["--protect=%s" % host for host in config["protect"]]
 
 
 def run_node(config, arguments, limit_s):
-    """Exit code (None: it could not be had), stdout, and why or the last line of stderr."""
+    """Run steelyard-node job; return exit code, stdout, and the last line of stderr.
+
+    The exit code is None if it could not be run or was too slow; then the last value is the reason.
+    """
     command = [as_bytes(a) for a in [config["node_program"], "job"] + arguments]
     try:
         process = subprocess.Popen(
@@ -133,7 +139,7 @@ def run_node(config, arguments, limit_s):
         out, err = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
         process.kill()
-        # It may stay in the kernel, over a file system that does not answer.
+        # It may stay in the kernel, on a file system that does not respond.
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(timeout=1)
         return (

@@ -1,5 +1,7 @@
-"""The site's own epilogue. A mom does not run mom_priv/epilogue once any hook has the event
-execjob_epilogue: so we do, as it would.
+"""Runs the site's own epilogue.
+
+A mom does not run mom_priv/epilogue if any hook has the event execjob_epilogue. So this hook runs
+it as the mom would.
 """
 
 import os
@@ -12,7 +14,7 @@ from base import as_bytes, log
 
 
 def others_run_too(hooks, own):
-    """Whether another hook here has the event: then the site did without before we came."""
+    """Whether another hook here has the event: then mom ignored the epilogue before this hook."""
     for name in os.listdir(hooks):
         if name.endswith(".HK") and name != own + ".HK":
             with open(os.path.join(hooks, name), encoding="utf-8", errors="replace") as file:
@@ -24,7 +26,10 @@ def others_run_too(hooks, own):
 
 
 def output_of(job, home, ending, uid):
-    """The job's own file of output, which is in a folder that everybody writes to."""
+    """Open the job's own output file, which is in a world-writable folder.
+
+    Returns a descriptor; of /dev/null if the file is not the user's regular file.
+    """
     path = os.path.join(home, "spool", "%s%s" % (job.hashname or job.id, ending))
     try:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY)
@@ -38,7 +43,7 @@ def output_of(job, home, ending, uid):
 
 
 def may_run(path):
-    """As mom asks of it: root's, a regular file, r and x for root, w for nobody else."""
+    """Whether the file meets mom's conditions: regular, of root, r-x for root, no w for others."""
     try:
         found = os.stat(path)
     except OSError:
@@ -58,7 +63,7 @@ def may_run(path):
 
 
 def classic_epilogue(event, config, used):
-    """mom_priv/epilogue with the ten arguments that mom gives it."""
+    """Run mom_priv/epilogue with the ten arguments of mom."""
     hooks = os.path.dirname(os.getcwd())  # a mom's hooks run in mom_priv/hooks/tmp
     private = os.path.dirname(hooks)
     path = os.path.join(private, "epilogue")

@@ -1,8 +1,8 @@
-"""Steelyard's hook for OpenPBS and PBS Pro: tells steelyard-node that a job comes and goes.
+"""Steelyard's hook for OpenPBS and PBS Pro: notifies steelyard-node of a job's begin and end.
 
-Runs in the server (queuejob, modifyjob: is what the user asks for right?) and in every mom
-(execjob_*: measure the job; exechost_*: look after what was left). Python 3.6 and its library only:
-that is what PBS may embed. A process of 60 to 160 ms each time, so nothing heavy is imported.
+It runs in the server (queuejob, modifyjob: checks the user's request) and in every mom (execjob_*:
+measures the job; exechost_*: removes leftovers). It uses only Python 3.6 and its library, which is
+what PBS may embed. Each event is a process of 60 to 160 ms, so that nothing heavy is imported.
 
-Nothing that fails here reaches a job, except a condition that was asked for and cannot be had.
+No failure here affects a job, except a requested condition that cannot be applied.
 """

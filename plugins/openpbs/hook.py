@@ -1,4 +1,4 @@
-"""The one door of all events."""
+"""The entry point of all events."""
 
 import pbs
 from base import Refused, log, plain, settings
@@ -19,7 +19,10 @@ EVENTS = (
 
 
 def refuse(event, error):
-    """Not requeued: a mom's plain rejection would be tried 21 times, and the job held then."""
+    """Delete the job instead of requeueing it.
+
+    After a mom's plain rejection PBS would try 21 times, and then hold the job.
+    """
     if event.type in (pbs.QUEUEJOB, pbs.MODIFYJOB):
         event.reject("steelyard: %s" % error)
     event.job.delete()
@@ -27,7 +30,7 @@ def refuse(event, error):
 
 
 def main():
-    """Any fault but a refusal is a line in the log, and the job goes on."""
+    """Handle the event; errors other than a refusal are logged, and the job continues."""
     event = pbs.event()
     try:
         for name, handler in EVENTS:
@@ -37,6 +40,6 @@ def main():
         refuse(event, error)
     except SystemExit:
         raise
-    except BaseException as error:  # an alarm comes as KeyboardInterrupt
+    except BaseException as error:  # an alarm is raised as KeyboardInterrupt
         log("%s: %r" % (event.type, error))
     event.accept()

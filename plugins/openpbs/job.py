@@ -1,4 +1,4 @@
-"""In a mom: a job begins and ends on this node."""
+"""Events in a mom: a job begins and ends on this node."""
 
 import grp
 import json
@@ -11,7 +11,7 @@ from classic import classic_epilogue
 from request import has_condition, request_of
 
 RESULT = "steelyard_used"  # {"HOST": {totals}}: the server merges the objects of a job's hosts
-FULL_RESULT_HOSTS = 16  # above, only numbers: every host's object goes through the first one
+FULL_RESULT_HOSTS = 16  # for more hosts, only numbers: the first host forwards every host's object
 CGROUPS = (
     "/sys/fs/cgroup/cpuacct",
     "/sys/fs/cgroup/cpu,cpuacct",
@@ -21,7 +21,7 @@ CGROUPS = (
 
 
 def hosts_of(job):
-    """The hosts of a job, the first one first."""
+    """Return the hosts of a job in order."""
     hosts = []
     for slot in str(job.exec_host2 or "").split("+"):
         host = slot.split("/")[0].split(":")[0]
@@ -31,7 +31,10 @@ def hosts_of(job):
 
 
 def number_of(job, node):
-    """PBS_NODENUM of the job's tasks on this node; None: not known. Moms may share a machine."""
+    """Return PBS_NODENUM of the job's tasks on this node, or None if it is unknown.
+
+    Several moms may share a machine.
+    """
     moms = {slot.split("/")[0] for slot in str(job.exec_host2 or "").split("+")}
     hosts = [host.split(".")[0] for host in hosts_of(job)]
     if len(moms) != len(hosts) or hosts.count(node.split(".")[0]) != 1:
@@ -40,15 +43,17 @@ def number_of(job, node):
 
 
 def exclusive(event, by_ncpus):
-    """yes: placed so, or all processors that this mom has seen; None: not known. A mom hears of no
-    ncpus but what it has found itself: where the server was told of more, others may come.
+    """Return whether the job has the node for itself: yes, no, or None if it is unknown.
+
+    It does if it was placed so, or if it has all processors that this mom found. A mom does not
+    know ncpus that an administrator set in the server: if these are more, other jobs may be added.
     """
     job = event.job
     if {"excl", "exclhost"} & set(str(job.Resource_List["place"] or "").split(":")):
         return "yes"
     seen = {}
     for name, vnode in event.vnode_list.items():
-        if vnode.resources_available["ncpus"] is not None:  # of other hosts a mom knows none
+        if vnode.resources_available["ncpus"] is not None:  # a mom knows none of other hosts
             seen[name] = int(vnode.resources_available["ncpus"])
     used = 0
     for chunk in str(job.exec_vnode).replace("(", "").replace(")", "").split("+"):
@@ -63,8 +68,9 @@ def exclusive(event, by_ncpus):
 
 
 def cgroup_prefix():
-    """As the site has set it for pbs_cgroups, escaped as that does for systemd; a mom's hooks run in
-    mom_priv/hooks/tmp, the configuration lies above.
+    """Return the cgroup prefix of pbs_cgroups, escaped for systemd as that hook does.
+
+    A mom's hooks run in mom_priv/hooks/tmp; the configuration is in the folder above.
     """
     try:
         with open("../pbs_cgroups.CF", encoding="utf-8") as file:
@@ -78,7 +84,7 @@ def cgroup_prefix():
 
 
 def cgroup_of(job_id):
-    """The group that the hook pbs_cgroups has made of the job, as /proc/PID/cgroup says it."""
+    """Return the job's cgroup of the hook pbs_cgroups, in the form of /proc/PID/cgroup; or None."""
     for prefix in (cgroup_prefix(), "pbspro"):  # the latter before OpenPBS 20
         path = "/%s.service/jobid/%s" % (prefix, job_id)
         if any(os.path.isdir(base + path) for base in CGROUPS):
@@ -87,7 +93,7 @@ def cgroup_of(job_id):
 
 
 def job_fields(job, hosts):
-    """--job options: who the job is, for its record."""
+    """Return the --job options, which identify the job in its record."""
     fields = {"scheduler": "pbs", "name": job.Job_Name, "nodes": ",".join(hosts)}
     head, _, rest = str(job.id).partition("[")
     index, _, server = rest.partition("]")
@@ -98,7 +104,9 @@ def job_fields(job, hosts):
 
 
 def servers():
-    """The hosts by which PBS itself lives: no condition may cut the node off from them."""
+    """Return --protect options for the hosts of PBS: no condition may disconnect the node from
+    them.
+    """
     conf = getattr(pbs, "pbs_conf", None) or {}
     names = ("PBS_SERVER", "PBS_PRIMARY", "PBS_SECONDARY", "PBS_LEAF_ROUTERS")
     hosts = [word.split(":")[0] for name in names for word in str(conf.get(name, "")).split(",")]
@@ -106,7 +114,7 @@ def servers():
 
 
 def begin_options(event, config, node):
-    """What is known of a job at its begin; what cannot be seen is left out."""
+    """Return the options of a job at its begin; unknown ones are omitted."""
     job = event.job
     user = pwd.getpwnam(str(job.euser))
     try:
@@ -140,7 +148,7 @@ def begin_options(event, config, node):
 
 
 def begin_words(event, config, request):
-    """Arguments of `steelyard-node job begin`."""
+    """Return the arguments of `steelyard-node job begin`."""
     node = str(pbs.get_local_nodename())
     words = ["begin", "--job-id=%s" % event.job.id, "--node=" + node]
     words += begin_options(event, config, node) + servers() + node_options(config)
@@ -148,7 +156,10 @@ def begin_words(event, config, request):
 
 
 def begin(event, config):
-    """execjob_begin, on every node of the job before anything of it runs there."""
+    """Handle execjob_begin, on every node of the job before any of its processes runs there.
+
+    Raises Refused if a requested condition cannot be applied.
+    """
     job = event.job
     try:
         request = request_of(job)
@@ -158,7 +169,7 @@ def begin(event, config):
         code, _, said = run_node(
             config, begin_words(event, config, request), config["begin_limit_s"]
         )
-    except BaseException as error:  # an alarm comes as KeyboardInterrupt
+    except BaseException as error:  # an alarm is raised as KeyboardInterrupt
         code, said = None, "%r" % error
     if code == 4 or (code != 0 and has_condition(request)):
         if code != 4:
@@ -170,7 +181,7 @@ def begin(event, config):
 
 
 def attach(event, config):
-    """execjob_attach: pbs_attach waits for us before the process goes on."""
+    """Handle execjob_attach: pbs_attach waits for it before the process continues."""
     job = event.job
     known = ["attach", "--job-id=%s" % job.id, "--node=%s" % pbs.get_local_nodename()]
     known += ["--pid=%d" % int(event.pid)] + node_options(config)
@@ -180,7 +191,7 @@ def attach(event, config):
 
 
 def undo(event, config):
-    """After a begin that did not undo what it had begun; whatever comes of it, the job is refused."""
+    """Undo an incomplete begin; the job is refused whether this succeeds or not."""
     try:
         end(event, config)
     except Exception as error:
@@ -188,7 +199,7 @@ def undo(event, config):
 
 
 def end(event, config):
-    """Totals of the job on this node, or None."""
+    """End the measurement; return the totals of the job on this node, or None."""
     job = event.job
     known = ["end", "--job-id=%s" % job.id, "--node=%s" % pbs.get_local_nodename()] + node_options(
         config
@@ -202,8 +213,9 @@ def end(event, config):
 
 
 def late(event, config):
-    """A job ends of which nothing is known: it began while this hook was off, or was not there. A
-    record that says so is more than none.
+    """Record a job that began while this hook was disabled or not installed.
+
+    A record that states this is better than none.
     """
     words = begin_words(event, config, request_of(event.job)) + ["--late"]
     code, _, said = run_node(config, words, config["begin_limit_s"])
@@ -213,7 +225,7 @@ def late(event, config):
 
 
 def report(event, totals):
-    """Into the job's resources_used: qstat and the accounting's E record show it."""
+    """Add the totals to the job's resources_used, for qstat and the accounting's E record."""
     job = event.job
     energy_j = totals.get("energy_j")
     if energy_j is not None:
@@ -227,7 +239,7 @@ def report(event, totals):
 
 
 def epilogue(event, config):
-    """execjob_epilogue, on every node when the job's processes there have ended."""
+    """Handle execjob_epilogue, on every node when the job's processes there have ended."""
     job = event.job
     used = str(job.resources_used)
     try:
@@ -243,7 +255,7 @@ def epilogue(event, config):
 
 
 def sweep(event, config):
-    """What jobs have left that are gone."""
+    """Remove the leftovers of ended jobs."""
     known = ["sweep", "--node=%s" % pbs.get_local_nodename()] + node_options(config)
     jobs = getattr(event, "job_list", None) if event.type == pbs.EXECHOST_PERIODIC else None
     if jobs is not None:

@@ -1,15 +1,15 @@
-"""What a user asks for: the resource `steelyard`, and STEELYARD_… variables."""
+"""The user's request: the resource `steelyard`, and STEELYARD_… variables."""
 
 from base import Refused, as_bytes
 
-RESOURCE = "steelyard"  # what a user asks for, as `steelyard-node job encode` says it
+RESOURCE = "steelyard"  # the request in the encoding of `steelyard-node job encode`
 VARIABLES = {
     "STEELYARD_NETEM": "netem",
-    "STEELYARD_TAGS": "tag",  # several: with ;
+    "STEELYARD_TAGS": "tag",  # several are separated by ;
     "STEELYARD_SAMPLE_RATE": "sample-rate",
     "STEELYARD_CACHE": "cache",
 }
-NETEM_KEYS = (  # those of facts/netem_keys.def
+NETEM_KEYS = (  # those in facts/netem_keys.def
     "corrupt",
     "delay",
     "dev",
@@ -32,17 +32,20 @@ PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
 
 
 def encode(value):
-    """A value of the request: every byte but the plain ones as %XX."""
+    """Encode a value of the request: every byte except plain ones as %XX."""
     return "".join(chr(c) if c in PLAIN else "%%%02X" % c for c in as_bytes(value))
 
 
 def unescape(value):
-    """What a user wrote as -v A=x\\,y stands so in Variable_List."""
+    """Remove the escapes of `-v A=x\\,y`, which Variable_List contains unchanged."""
     return str(value).replace("\\,", ",").replace("\\\\", "\\")
 
 
 def variable_parts(variables):
-    """KEY=VALUE parts of what stands in STEELYARD_… variables."""
+    """Return KEY=VALUE parts of the STEELYARD_… variables.
+
+    Raises Refused if qsub ended a condition at a comma.
+    """
     parts = []
     before = None
     for name, value in (variables or {}).items():
@@ -60,7 +63,7 @@ def variable_parts(variables):
 
 
 def resource(job):
-    """The resource `steelyard` of a job, or ''."""
+    """Return the resource `steelyard` of a job, or ''."""
     try:
         return str(job.Resource_List[RESOURCE] or "")
     except Exception:
@@ -68,7 +71,7 @@ def resource(job):
 
 
 def request_of(job):
-    """All that a job asks for: its resource, and variables where that says nothing of the key."""
+    """Return a job's complete request: its resource, and variables for other keys."""
     own = [part for part in resource(job).split(":") if part]
     said = set(part.split("=")[0] for part in own if not part.startswith("tag="))
     more = [
@@ -78,6 +81,6 @@ def request_of(job):
 
 
 def has_condition(request):
-    """Whether the job must not run unless the request is met; what we do not know is one."""
+    """Whether the job must not run unless the request is met; unknown keys count as conditions."""
     keys = set(part.split("=")[0] for part in request.split(":") if part)
     return bool(keys - set(("tag", "sample-rate")))

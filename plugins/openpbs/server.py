@@ -1,4 +1,4 @@
-"""In the server: a request is refused before it is queued."""
+"""Events in the server: a request is refused before it is queued."""
 
 import pwd
 import re
@@ -9,14 +9,17 @@ from request import RESOURCE, has_condition, request_of, resource
 
 
 def asker(event):
-    """The user for whom a request is checked, by name."""
+    """Return the name of the user for whom a request is checked."""
     before = getattr(event, "job_o", None) if event.type == pbs.MODIFYJOB else None
     owner = getattr(before, "Job_Owner", None)
     return str(owner).split("@")[0] if owner else str(event.requestor)
 
 
 def requested(event, name):
-    """A resource of the job as text, '' if it has none; of an altered job what stays counts too."""
+    """Return a resource of the job as text, '' if it has none.
+
+    An altered job also has its earlier resources.
+    """
     jobs = [event.job]
     if event.type == pbs.MODIFYJOB:
         jobs.append(getattr(event, "job_o", None))
@@ -28,7 +31,7 @@ def requested(event, name):
 
 
 def default_place(event):
-    """The place that the job's queue or the server adds to a job without one."""
+    """Return the place that the job's queue or the server adds to a job without one."""
     server = pbs.server()
     queue = event.job.queue or (server.default_queue and server.queue(str(server.default_queue)))
     for owner in (queue, server):
@@ -39,7 +42,7 @@ def default_place(event):
 
 
 def requested_cpus(event):
-    """Processors of all chunks: `2:ncpus=4+ncpus=1` and `2:ppn=4` have 9 and 8."""
+    """Return the processors of all chunks: 9 for `2:ncpus=4+ncpus=1`, 8 for `2:ppn=4`."""
     text = requested(event, "select") or requested(event, "nodes")
     if not text:
         return int(requested(event, "ncpus") or 1)
@@ -52,14 +55,15 @@ def requested_cpus(event):
 
 
 def node_cpus():
-    """Processors of each node of the server."""
+    """Return the processors of each node of the server."""
     counts = [vnode.resources_available["ncpus"] for vnode in pbs.server().vnodes()]
     return [int(count) for count in counts if count is not None]
 
 
 def whole_nodes(event, by_ncpus):
-    """yes or no: whether the job requests whole nodes; None: the node decides. A job that requests as
-    many processors as the smallest node has may have that node for itself.
+    """Return yes or no: whether the job requests whole nodes; None: the node decides.
+
+    A job that requests as many processors as the smallest node has may have that node for itself.
     """
     place = requested(event, "place") or default_place(event)
     if {"excl", "exclhost"} & set(place.split(":")) or "#excl" in requested(event, "nodes"):
@@ -70,7 +74,7 @@ def whole_nodes(event, by_ncpus):
 
 
 def exclusive_option(event, config):
-    """--exclusive for `job check`; nothing where it cannot be known."""
+    """Return --exclusive for `job check`; [] if it is unknown."""
     try:
         whole = whole_nodes(event, config["exclusive_by_ncpus"])
     except Exception as error:
@@ -80,7 +84,7 @@ def exclusive_option(event, config):
 
 
 def check(event, config):
-    """A job is queued or altered: its request is refused here, with the words of sbatch."""
+    """Check a job that is queued or altered; raise Refused with the message of sbatch."""
     job = event.job
     request = request_of(job)
     if not request:
@@ -88,7 +92,7 @@ def check(event, config):
     try:
         who = ["--uid=%d" % pwd.getpwnam(asker(event)).pw_uid]
     except KeyError:
-        who = ["--no-policy"]  # not known on the server's host: the nodes ask the policy
+        who = ["--no-policy"]  # unknown on the server's host: the nodes check the policy
     known = options(config, ("config", "netem_policy", "max_rate"))
     known += exclusive_option(event, config) if has_condition(request) else []
     code, _, said = run_node(
