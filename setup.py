@@ -1,7 +1,8 @@
-"""The packages: every folder below facts, analysis, jobscripts and wrappers; all else is in setup.cfg.
+"""The packages: every folder below facts, analysis, jobscripts and wrappers; see also setup.cfg.
 
-packaging/wheel/wheel.sh adds a folder `libexec` with programs to a copy of the sources. The wheel of that
-copy is for one platform, and for every release of Python 3: nothing in it is linked with Python.
+packaging/wheel/wheel.sh adds a folder `libexec` with programs to a copy of the sources. The wheel
+of that copy is for one platform, and for every release of Python 3, since nothing in it is linked
+with Python.
 """
 
 from pathlib import Path
@@ -19,7 +20,7 @@ if Path("libexec").is_dir():
     from setuptools.command.bdist_wheel import bdist_wheel
 
     class PlatformDistribution(Distribution):
-        """Files go to platlib, as those of an extension module do."""
+        """Installs files to platlib, like those of an extension module."""
 
         def has_ext_modules(self):
             return True

@@ -1,7 +1,7 @@
-"""Draws docs/demo.svg, the forest plot of the README, from the report that docs/quick-start.txt records.
+"""Draws docs/demo.svg, the README's forest plot, from the report recorded in docs/quick-start.txt.
 
 The recording has each overhead of the demo's virtual node with its interval, as `steelyard report`
-printed it. The figure is the report's own.
+printed it. The figure is drawn by the code of the report.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from steelyard.analysis.summary.study_data import Metric
 
 PAGES = Path(__file__).parent
 STUDY = "virtual"
-HIGHER = {"mops"}  # the more, the better
+HIGHER = {"mops"}  # larger values are better
 PRIMARY = {"seconds", "mops"}
 FIGURE = re.compile(
     r"^    (\w+) +(?:lower by )?([\d.]+) (?:times as (?:long|high)|%) \(([\d.]+) … ([\d.]+)\), "
@@ -29,7 +29,7 @@ FIGURE = re.compile(
 
 
 def recorded_rows(text: str) -> Iterator[Row]:
-    """The overheads of node_type=virtual; CPU seconds of guests are none of the job (SY32)."""
+    """Yield the overheads of node_type=virtual, without CPU seconds of guests (SY32)."""
     report = text.partition(f"{STUDY}: 24 of 24 runs completed")[2].partition("\nfindings:")[0]
     variant = condition = ""
     for line in report.splitlines():
@@ -43,7 +43,7 @@ def recorded_rows(text: str) -> Iterator[Row]:
 
 
 def recorded_row(variant: str, condition: str, found: re.Match[str]) -> Row:
-    """One line of the report."""
+    """Return one line of the report."""
     name, better = found[1], "higher" if found[1] in HIGHER else "lower"
     middle, low, high = (float(found[n]) for n in (2, 3, 4))
     if "times" in found[0]:
@@ -65,7 +65,7 @@ def recorded_row(variant: str, condition: str, found: re.Match[str]) -> Row:
 
 
 def main() -> None:
-    """Writes the picture anew."""
+    """Write the picture."""
     rows = list(recorded_rows((PAGES / "quick-start.txt").read_text(encoding="utf-8")))
     data = SimpleNamespace(meta=SimpleNamespace(study=STUDY), records=[])
     with drawing.use_style():

@@ -1,7 +1,7 @@
-"""Tables of pages, from what the programs read.
+"""Writes tables of pages from the data that the programs read.
 
-A part of a page from `<!-- from FILE, NAME: make docs -->` to `<!-- end of NAME -->` is rewritten here;
---check names the pages that differ. `<!--table:NAME-->` gets its table in the site alone
+The text of a page from `<!-- from FILE, NAME: make docs -->` to `<!-- end of NAME -->` is
+rewritten; --check names the pages that differ. `<!--table:NAME-->` is replaced on the site only
 (docs/site/conf.py).
 """
 
@@ -37,22 +37,22 @@ WHOSE = {
     "REAPED": "job",
     "SAMPLER": "sampler",
 }
-# Kinds of the table `network` that are lists.
+# Rows of the table `network` that are lists.
 OF_DEVICES = {"qdiscs": "[].qdisc", "names": "[].device"}
-# Of sacct's fields those that schema.sql explains.
+# Fields of sacct that schema.sql explains.
 EXPLAINED = ("Start", "ConsumedEnergyRaw", "Restarts", "SLUID", "OriginalSLUID")
 # A: AdminComment, D: the database, R: a metric of every run.
 COPIES = {"RECORD": "", "DATABASE": "D", "COMMENT": "A", "BOTH": "AD", "METRIC": "ADR"}
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = (headings, ["---"] * len(headings), *rows)
     return "".join(f"{cells(list(line))}\n" for line in lines)
 
 
 def columns() -> str:
-    """The columns that every file of samples has, in its order."""
+    """Return the columns of every file of samples, in its order."""
     paths = {total.column: total.path for total in TOTALS.values() if not total.is_largest}
     return table(
         ("column", "unit", "kind", "meaning"),
@@ -64,18 +64,18 @@ def columns() -> str:
 
 
 def as_total(path: str | None) -> str:
-    """The field of the record that has a column's last value."""
+    """Return the name of the record's field that has a column's last value."""
     return f"`{path}`: " if path else ""
 
 
 def totals() -> str:
-    """The totals of a record, in the order of the database."""
+    """Return the totals of a record, in the order of the database."""
     headings = ("field", "copies", "nodes", "whose", "meaning")
     return table(headings, map(total_row, TOTALS.values()))
 
 
 def total_row(total: Total) -> tuple[str, ...]:
-    """As `headings` of totals()."""
+    """Return a row for the headings of totals()."""
     return (
         total.path if total.path.endswith(f".{total.name}") else f"{total.path} (`{total.name}`)",
         COPIES[total.told_in],
@@ -86,7 +86,7 @@ def total_row(total: Total) -> tuple[str, ...]:
 
 
 def fields(name: str) -> str:
-    """The fields of a JSON document that facts/fields declares."""
+    """Return the fields of a JSON document that facts/fields declares."""
     rows = json_fields.read(name).rows
     return table(
         ("field", "type", "meaning"),
@@ -95,7 +95,7 @@ def fields(name: str) -> str:
 
 
 def tables_of_study() -> str:
-    """Every table of a study's database: what a row is, and its columns with their types."""
+    """Return every table of a study's database: its rows, and its columns with their types."""
     copied = {
         "records": {name: f"`{path}`" for name, (path, _) in records.COLUMNS.items()},
         "network": {
@@ -108,13 +108,16 @@ def tables_of_study() -> str:
 
 
 def tables_of_cluster() -> str:
-    """The same of a cluster's database."""
+    """Return the tables of a cluster's database."""
     copied = {"records": {name: f"`{path}`" for name, (path, _) in records.COLUMNS.items()}}
     return database_tables(cluster_database.build_schema(), copied)
 
 
 def database_tables(statements: str, copied: Mapping[str, Mapping[str, str]]) -> str:
-    """Tables that the statements make; `copied`: by table, columns that are described elsewhere."""
+    """Return the tables that the statements create.
+
+    `copied` has, by table, columns that are described elsewhere.
+    """
     with duckdb.connect() as base:
         base.execute(statements)
         tables = base.execute(
@@ -142,8 +145,11 @@ def column_rows(
     copied: Mapping[str, str],
     known: Mapping[str, str],
 ) -> Iterator[tuple[str, str, str]]:
-    """A column without an own comment has the meaning of its source, or of the same column in the
-    earlier table `known`; KeyError: of neither."""
+    """Yield rows of columns; a column without a comment has the meaning of its source.
+
+    Otherwise it has that of the same column in the earlier table `known`; raises KeyError if it is
+    in neither.
+    """
     for (kind, text), group in groupby(
         rows, lambda row: (row[1], copied.get(row[0]) or row[2] or f"as in `{known[row[0]]}`")
     ):
@@ -151,20 +157,20 @@ def column_rows(
 
 
 def packs() -> str:
-    """The columns of the records of a pack; those of the table `records` in one row."""
+    """Return the columns of records in a pack; those of the table `records` are one row."""
     copied = dict.fromkeys(records.COLUMNS, "as in the table `records`") | record_packs.MEANINGS
     rows = [(name, kind, None) for name, kind in packing.COLUMNS.items()]
     return table(("column", "type", "meaning"), column_rows(rows, copied, {}))
 
 
 def netem_keys() -> str:
-    """Every form of every key of a specification, in the order of the canonical text."""
+    """Return every form of every key of a specification, in the order of the canonical text."""
     rows = ((f"`{v.example}`", v.does, v.values, f"`{v.json}`") for v in VALUES)
     return table(("part", "what it does", "values", "in the record"), rows)
 
 
 TABLES = {"netem_keys": netem_keys}
-# What the site has in the place of `<!--table:NAME-->`.
+# Replacements of `<!--table:NAME-->` on the site.
 BUILT: dict[str, Callable[[], str]] = {
     "columns": columns,
     "totals": totals,
@@ -176,17 +182,17 @@ BUILT: dict[str, Callable[[], str]] = {
 
 
 def filled(text: str) -> str:
-    """A page with the tables that only the site has."""
+    """Return a page with the tables that only the site has."""
     return BUILT_MARK.sub(lambda found: BUILT[found[1]](), text)
 
 
 def renewed(text: str) -> str:
-    """A page with its marked tables as they ought to be."""
+    """Return a page with its marked tables updated."""
     return MARKED.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", text)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Exit code 1, with a line: --check has found pages that differ."""
+    """Update the pages; with --check, exit with 1 and a line if pages differ."""
     texts = {page: page.read_text(encoding="utf-8") for page in sorted(PAGES.glob("**/*.md"))}
     stale = [page for page, text in texts.items() if renewed(text) != text]
     if stale and "--check" in arguments:

@@ -1,4 +1,4 @@
-"""Have Python find our sources without the finder that pip writes, which costs every start 15 ms.
+"""Have Python find our sources without pip's finder, which takes 15 ms at every start.
 
 setup/light_start.py ROOT FILE…: the files are `__editable__.steelyard-….pth` in site-packages.
 """

@@ -1,10 +1,10 @@
-"""A man page of a program, made from what its --help says: there is no second text.
+"""Make a program's man page from its --help, so that there is only one text.
 
-man_of_help.py PROGRAM PAGE: PAGE is named NAME.SECTION. Its @PREFIX@ is filled in when it is
-installed. Python 3.6 and later, nothing else. What is read of a help text: `usage: …` up to the
-first empty line; then paragraphs, of which the first one's first sentence says what the program is;
-rows `  WORDS  text`, with a title such as `options:` before them or none; `'NAME COMMAND --help'
-tells …`: those rows name commands, whose help follows on the same page.
+man_of_help.py PROGRAM PAGE: PAGE is named NAME.SECTION. Its @PREFIX@ is replaced at installation.
+Needs Python 3.6 or later, and nothing else. It reads these parts of a help text: `usage: …` up to
+the first empty line; paragraphs, of which the first sentence describes the program; rows ` WORDS
+text`, with or without a title such as `options:` above; `'NAME COMMAND --help' tells …`: those rows
+name commands, whose help is appended to the page.
 """
 
 import os
@@ -21,7 +21,7 @@ MORE = re.compile(r"^'\S.* [A-Z]+ --help' tells .*$", re.MULTILINE)
 
 
 def help_of(program, words):
-    """What it prints: one that cannot say it gets no page."""
+    """Return the output of --help; exit with a message if the program has none."""
     argv = [str(program)] + words + ["--help"]
     done = subprocess.run(
         argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60, check=False,
@@ -37,7 +37,7 @@ def help_of(program, words):
 
 
 def escaped(text):
-    """What troff would read as its own, or make typography of."""
+    """Escape what troff would interpret or replace by typographic characters."""
     for one, other in (("\\", "\\e"), ("-", "\\-"), ("'", "\\(aq"), ("`", "\\(ga")):
         text = text.replace(one, other)
     text = text.replace("^", "\\(ha").replace("~", "\\(ti")
@@ -45,17 +45,20 @@ def escaped(text):
 
 
 def as_is(lines):
-    """Lines that man(1) must not join."""
+    """Return lines that man(1) must not join."""
     return ".nf\n{}\n.fi\n".format(escaped("\n".join(lines)))
 
 
 def synopsis(usage):
-    """Its lines stand below each other as they do behind `usage: `."""
+    """Return the usage, with its lines aligned as after `usage: `."""
     return as_is(textwrap.dedent(" " * len("usage: ") + usage).splitlines())
 
 
 def items(block):
-    """A block of lines as (kind, lines): text, title, literal, row (its words first, then what it does)."""
+    """Return the lines of a block as (kind, lines).
+
+    Kinds are text, title, literal, and row (its words, then their description).
+    """
     found = [("", [])]
     for line in block.splitlines():
         (kind, last), row, title = found[-1], ROW.match(line), TITLE.match(line)
@@ -73,7 +76,7 @@ def items(block):
 
 
 def continued(row, line):
-    """Words that needed a second line, too."""
+    """Append a line to a row whose words or description need more than one."""
     words, _, text = line.partition("  ")
     if len(row) == 1 and text:
         row[0] += " " + words
@@ -82,7 +85,7 @@ def continued(row, line):
 
 
 def body(text, heading):
-    """What follows usage, under `heading` (.SH, .SS) where there are titles."""
+    """Return the text after usage, with `heading` (.SH, .SS) for titles."""
     page, options = "", False
     for block in re.split(r"\n\s*\n", MORE.sub("", text).strip("\n")):
         for at, (kind, lines) in enumerate(items(block)):
@@ -105,7 +108,7 @@ def body(text, heading):
 
 
 def commands(program, words, text):
-    """The help of each command that `text` names, and of theirs."""
+    """Return the help of each command that `text` names, and of their commands."""
     if not MORE.search(text):
         return ""
     page = ""
@@ -120,7 +123,7 @@ def commands(program, words, text):
 
 
 def page_of(program, name, section):
-    """All of it."""
+    """Return the complete page."""
     text = help_of(program, [])
     usage, _, rest = text[len("usage: ") :].partition("\n\n")
     sentence = re.split(r"[.:](?:\s|$)", " ".join(rest.split("\n\n")[0].split()))[0]
@@ -136,7 +139,7 @@ def page_of(program, name, section):
 
 
 def main():
-    """python3 man_of_help.py PROGRAM PAGE"""
+    """Write the page of `man_of_help.py PROGRAM PAGE`."""
     program, target = (Path(one) for one in sys.argv[1:3])
     name, _, section = target.name.rpartition(".")
     page = page_of(program.resolve(), name, section)

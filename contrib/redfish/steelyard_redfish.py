@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Watts of this node as its BMC tells them by Redfish, written for samplers to read.
+"""Read this node's power from its BMC by Redfish, and write it to a file for samplers.
 
-A process of its own, of a user without rights: samplers run as root and speak no HTTP. Python 3.6
-and later, nothing else. docs/sampler.md, "A meter of your own", has the file that it writes.
+It is a separate process of an unprivileged user: samplers run as root and have no HTTP client. It
+needs Python 3.6 or later, and nothing else. docs/sampler.md, "A meter of your own", describes the
+file that it writes.
 """
 
 import argparse
@@ -25,22 +26,22 @@ SERVICE = "/redfish/v1/Chassis"
 
 
 class Trouble(Exception):
-    """One line for the log; the next reading may do better."""
+    """An error that the next reading may not have; the message is one line for the log."""
 
 
 class Wrong(Exception):
-    """One line on what was asked for: no reading will ever do better."""
+    """A wrong option, which no later reading corrects; the message is one line."""
 
 
 class Bmc:
-    """One connection, kept: what it says to a GET."""
+    """A connection to the BMC that stays open; it reads documents with GET."""
 
     def __init__(self, url, login, ca, fingerprint):
         parts = urlsplit(url)
         if parts.scheme != "https" or not parts.hostname or parts.path.strip("/"):
             raise Wrong(f"--url '{url}': expected https://HOST[:PORT]")
         context = ssl.create_default_context(cafile=ca)
-        if fingerprint:  # of this very certificate: who signed it does not matter
+        if fingerprint:  # it identifies this certificate, whoever signed it
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         self.fingerprint = fingerprint
@@ -51,7 +52,7 @@ class Bmc:
         self.headers = {"Authorization": f"Basic {token}", "Accept": "application/json"}
 
     def connect(self):
-        """Nothing is said before it is known who listens."""
+        """Connect, and check the certificate before the password is sent."""
         self.connection.connect()
         found = hashlib.sha256(self.connection.sock.getpeercert(True)).hexdigest()
         if self.fingerprint and found != self.fingerprint:
@@ -95,7 +96,7 @@ def number(value, what):
 
 
 def power_w(document, entry):
-    """Of schema Power, or EnvironmentMetrics (DMTF DSP0268)."""
+    """Return the power in W of a document of schema Power or EnvironmentMetrics (DMTF DSP0268)."""
     controls = document.get("PowerControl")
     if isinstance(controls, list) and controls:
         names = [str(one.get("Name")) if isinstance(one, dict) else "?" for one in controls]
@@ -112,14 +113,14 @@ def power_w(document, entry):
 
 
 def link(document, name):
-    """Where it leads on the same BMC; None: nowhere."""
+    """Return a link's path on the same BMC, or None."""
     target = document.get(name)
     path = target.get("@odata.id") if isinstance(target, dict) else None
     return path if isinstance(path, str) and path.startswith("/") else None
 
 
 def telling(bmc, chassis, entry):
-    """The document of a chassis that tells its power; None: none does."""
+    """Return the path of a chassis' document that has its power, or None."""
     document = bmc.get(chassis)
     for name in ("Power", "EnvironmentMetrics"):
         path = link(document, name)
@@ -143,7 +144,7 @@ def find(bmc, entry):
 
 
 def write(out, covers, watts, at_s, period_s):
-    """Another file in the place of the one before: nobody ever reads half of it."""
+    """Replace the file atomically, so that readers never see half of it."""
     new = out.with_name(f".{out.name}.new")
     with new.open("w", encoding="ascii") as file:
         os.fchmod(file.fileno(), 0o644)
@@ -152,7 +153,7 @@ def write(out, covers, watts, at_s, period_s):
 
 
 def read_login(path):
-    """User and password, a line each, in a file of our own."""
+    """Return user and password, a line each, of a private file."""
     try:
         info = Path(path).stat()
         text = Path(path).read_text(encoding="utf-8")
@@ -228,7 +229,10 @@ def say(text):
 
 
 def run(bmc, options):
-    """A line when something is wrong, and another when it is right again; not one each period."""
+    """Read repeatedly; print one line when an error begins, and one when it ends.
+
+    Returns 0, or 1 if the last reading failed.
+    """
     said, due = "", time.monotonic()
     while True:
         try:

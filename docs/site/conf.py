@@ -1,4 +1,4 @@
-"""The pages of docs/ as a site: `make docs` (Sphinx; pages are Markdown, by MyST)."""
+"""Configures the site of docs/: `make docs` (Sphinx; the pages are Markdown, read by MyST)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ html_theme = "furo"
 html_title = f"Steelyard {version}"
 html_show_sourcelink = False
 html_copy_source = False
-# SQL and TOML as pages have them need not be whole.
+# Fragments of SQL and TOML on pages may be incomplete.
 highlight_options = {"stripnl": False}
 nitpicky = True
 
 
-# Pages that lie in the folder above, by the name that they have here.
+# Pages of the folder above, by their names on the site.
 KEPT_ABOVE = {
     "index": "README.md",
     "changelog": "CHANGELOG.md",
@@ -39,7 +39,7 @@ KEPT_ABOVE = {
 
 
 def fill(app: Sphinx, page: str, source: list[str]) -> None:
-    """What is kept elsewhere, or nowhere as a text."""
+    """Insert text that is in other files or generated."""
     if page in KEPT_ABOVE:
         source[0] = f"{as_in_docs(KEPT_ABOVE[page])}\n{source[0]}"
         app.env.note_dependency(str(ROOT / KEPT_ABOVE[page]))
@@ -52,7 +52,7 @@ def fill(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def as_in_docs(name: str) -> str:
-    """A page of the folder above, its links as seen from here."""
+    """Return a page of the folder above, with links relative to docs/."""
     text = (ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](")
     for page, above in KEPT_ABOVE.items():
         text = text.replace(f"]({above}", f"]({page}.md")
@@ -60,5 +60,5 @@ def as_in_docs(name: str) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Called by Sphinx."""
+    """Connect to Sphinx, which calls this function."""
     app.connect("source-read", fill)
