@@ -49,6 +49,11 @@ def is_whole(record: dict[str, Any], *allowed: str) -> bool:
     return bool(record["complete"]) or record["incomplete_reason"].startswith((UNCOUNTED, *allowed))
 
 
+def is_late(record: dict[str, Any]) -> bool:
+    """Whether what the job did before its first sample is in no sample, and not in its traffic."""
+    return not record["complete"] and LATE in record["incomplete_reason"]
+
+
 def command_line(pid: int) -> str:
     """The arguments of a process, with blanks between them; empty when it is gone."""
     return of_process(pid, "cmdline").replace(b"\0", b" ").decode()

@@ -105,7 +105,6 @@ def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -
     assert figures["vector_read_requests"] == figures["server_vector_read_requests"] == [8, 8]
     # Not beside the plain run's time: one run of each says little on a busy machine.
     assert figures["seconds"][0] * figures["wait_share"][0] > 8 * 0.05, "each request waited"
-    assert figures["wait_share"][0] > figures["wait_share"][1]
     nodes = lab.rows("small", "SELECT DISTINCT key, value FROM tags WHERE key = 'server_node'")
     assert nodes == [("server_node", "v2")]
     rtt = lab.rows("small", "SELECT max(rtt_during_start_s) - max(rtt_before_s) FROM network")[0][0]

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.processes import each_process
-from tests.throwaway_lab import LATE, Lab, is_whole, until
+from tests.throwaway_lab import LATE, Lab, is_late, is_whole, until
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
@@ -93,7 +93,9 @@ def test_records_of_a_job_on_all_nodes_are_complete(virtual_lab: Lab) -> None:
         assert record["probe"]["virtualization"]["vm"]["name"] == KIND
     from_guests_bytes = 2 * 5 * 1400
     assert records[0]["network"]["rx_bytes"] > from_guests_bytes, "n1's uplink is counted"
-    assert all(record["network"]["tx_bytes"] > 5 * 1400 for record in records[1:])
+    assert all(
+        record["network"]["tx_bytes"] > 5 * 1400 for record in records[1:] if not is_late(record)
+    )
     comment = virtual_lab.comment(
         job, by_plugin=True
     )  # of the first node, until `steelyard publish` has them all
