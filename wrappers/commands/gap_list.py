@@ -15,11 +15,13 @@ def format_kinds(
     found: Iterable[tuple[str, str, str]], kinds: Mapping[str, tuple[str, str]], indent: str
 ) -> Iterator[str]:
     """Yield each kind of gap once with its number and what to do, then its reasons; `found`: kind,
-    place and reason of each gap, `kinds`: description and advice, in the order of the lines."""
+    place and reason of each gap, `kinds`: description and advice, in the order of the lines. A kind
+    that is not among them comes last, by its own name."""
     by_kind = defaultdict(list)
     for kind, place, reason in found:
         by_kind[kind].append((place, reason))
-    for kind, (words, advice) in kinds.items():
+    for kind in (*kinds, *sorted(by_kind.keys() - kinds.keys())):
+        words, advice = kinds.get(kind, (kind, "look at the reasons"))
         if kind in by_kind:
             yield f"{indent}{len(by_kind[kind])} × {words}: {advice}"
             yield from format_gaps(by_kind[kind], f"{indent}  ")

@@ -52,3 +52,14 @@ def test_frequent_reasons_come_first_and_the_rest_is_counted() -> None:
 
 def test_no_gaps_no_lines() -> None:
     assert shown() == []
+
+
+def test_a_kind_without_words_of_its_own_is_listed_last() -> None:
+    found = [("new", "job 1", "strange"), ("known", "job 2", "plain")]
+    lines = list(gap_list.format_kinds(found, {"known": ("known gaps", "wait")}, ""))
+    assert lines == [
+        "1 × known gaps: wait",
+        "  job 2: plain",
+        "1 × new: look at the reasons",
+        "  job 1: strange",
+    ]
