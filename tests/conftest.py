@@ -1,4 +1,4 @@
-"""What every tier needs: the signals of a terminal, and a red end when every test was skipped."""
+"""Shared by all tiers: the signals of a terminal, and a failure if every test was skipped."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from steelyard.analysis.sources import record_packs
 
 
 def pytest_configure() -> None:
-    """Children get the signals that a terminal sends, however we were started.
+    """Give children the signals that a terminal sends, however the tests were started.
 
-    `&` in a script ignores SIGINT, nohup SIGHUP; children inherit that, and a shell could not even
-    trap them. A handler is not inherited: with one, we still survive a hangup.
+    `&` in a script ignores SIGINT, nohup ignores SIGHUP; children inherit that, and a shell could
+    not even trap them. A handler is not inherited: with one, this process still survives a hangup.
     """
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
-    # Open MPI looks for fabrics that no test has, for more than a second a start.
+    # Open MPI searches for fabrics that no test has, which takes more than a second per start.
     os.environ.setdefault("OMPI_MCA_pml", "ob1")
     os.environ.setdefault("OMPI_MCA_btl", "^openib,ofi")
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A run in which every test was skipped is red: it has shown nothing. What programs left that
-    tests have killed is removed."""
+    """Fail a session that skipped every test, since it has shown nothing.
+
+    Files of programs that tests killed are removed.
+    """
     record_packs.remove_stale_scratch()
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):

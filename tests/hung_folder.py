@@ -1,4 +1,4 @@
-"""A file system that may stop to answer, as NFS whose server is away: bindfs, stopped and let go on."""
+"""A file system that stops responding, like NFS without its server: bindfs, stopped."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from tests.waiting import wait_for
 
 
 def needed() -> None:
-    """Skip where there is none."""
+    """Skip the test if bindfs is missing."""
     if os.geteuid() != 0 or shutil.which("bindfs") is None or not Path("/dev/fuse").exists():
         pytest.skip("root mounts it, by bindfs and /dev/fuse")
 
 
 @contextmanager
 def waiting_samplers(run_dir: Path, count: int, alive: bool = True) -> Iterator[Path]:
-    """The files by which samplers say that they wait for their record folder, for a minute by now;
-    of killed samplers nobody holds the lock. Yields their folder."""
+    """Make the files that state that samplers have waited a minute for their record folder.
+
+    The lock of a killed sampler is free. Yields their folder.
+    """
     folder = run_dir / "sample"
     folder.mkdir(parents=True, exist_ok=True)
     for path in (run_dir, folder):
@@ -43,7 +45,7 @@ def waiting_samplers(run_dir: Path, count: int, alive: bool = True) -> Iterator[
 
 
 class Mounted:
-    """A file system that a process of ours answers for, and what is behind it."""
+    """A file system that one of our processes serves, and the folder behind it."""
 
     options: tuple[str, ...] = ()
 
@@ -73,8 +75,12 @@ class Mounted:
 
 
 class Unkillable(Mounted):
-    """Its server has taken a request when it hangs, as that of GlusterFS, CephFS or sshfs: whoever
-    made the request cannot even be killed. A bindfs over another one, which is stopped. The kernel knows for a minute which files are not there, without a request."""
+    """A file system whose server hangs after it accepted a request, as of GlusterFS, CephFS or
+    sshfs.
+
+    The requesting process cannot even be killed. It is a bindfs on top of another one, which is
+    stopped. For a minute the kernel knows without a request which files do not exist.
+    """
 
     options = ("-o", "negative_timeout=60")
 

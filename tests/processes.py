@@ -1,4 +1,4 @@
-"""What processes are there: how every tier looks for its own, of which some end meanwhile."""
+"""Finds the processes of a test, some of which may end meanwhile, for every tier."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 
 def pids() -> set[int]:
-    """All that there are."""
+    """Return all process ids."""
     return {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()}
 
 
 def of_process(pid: int, name: str) -> bytes:
-    """A file of its folder in /proc; empty when it is gone, or not ours to read."""
+    """Return a file of the process' folder in /proc; empty if it has ended or is not readable."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
@@ -20,9 +20,9 @@ def of_process(pid: int, name: str) -> bytes:
 
 
 def each_process(name: str) -> Iterator[tuple[int, bytes]]:
-    """Process ids, and that file of each; without those that are gone or have nothing in it.
+    """Yield process ids, and that file of each, unless it is empty or unreadable.
 
-    Not by a glob of `*/cmdline`, which raises where one ends meanwhile (Python 3.11).
+    It does not use a glob of `*/cmdline`, which raises if a process ends meanwhile (Python 3.11).
     """
     for pid in pids():
         if content := of_process(pid, name):

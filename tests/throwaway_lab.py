@@ -1,4 +1,4 @@
-"""A real throwaway Slurm cluster for the tests of system/cluster and guests, and what they query."""
+"""A real throwaway Slurm cluster for the tests of system/cluster and guests, and its queries."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from steelyard.wrappers.publish import publish
 from steelyard.wrappers.publish.publish import PublishResult
 from steelyard.wrappers.study import folder as studydir
 
-# As sites run it: the kernel counts, where it can. Without it, and without cgroups, no record's CPU and
-# I/O are complete.
+# As at sites: the kernel counts if it can. Without these counts, and without cgroups, no record's
+# CPU and I/O are complete.
 KERNEL_COUNTS = os.environ.get("STEELYARD_LAB_BPF") != "no" and os.geteuid() == 0
-STILL_RUNNING = "the job was still running"  # in the record of the start, until the last one
-# The reason where nothing but steps' reports shows what a job has used.
+STILL_RUNNING = "the job was still running"  # in the record of the start, until the final one
+# The reason if only steps' reports show what a job used.
 UNCOUNTED = "neither the kernel nor a cgroup has counted the job's processes"
 LATE = "the sampler took its first sample "  # on an emulated node it takes over a second to start
 
@@ -40,12 +40,12 @@ LATE = "the sampler took its first sample "  # on an emulated node it takes over
 def until(
     ready: Callable[[], Any], what: str, limit_s: float = LIMIT_S, seen: Callable[[], Any] = str
 ) -> Any:
-    """As wait_for; asking Slurm costs more than asking the kernel."""
+    """Wait as wait_for does; less often, since a query of Slurm is expensive."""
     return wait_for(what, ready, limit_s, poll_s=0.05, seen=seen)
 
 
 def is_whole(record: dict[str, Any], *allowed: str) -> bool:
-    """Nothing is missing, or just what nobody could count, or what is allowed, and the record says so."""
+    """Whether a record has everything that can be counted, except allowed gaps with reasons."""
     return bool(record["complete"]) or record["incomplete_reason"].startswith((UNCOUNTED, *allowed))
 
 
@@ -55,26 +55,26 @@ def is_late(record: dict[str, Any]) -> bool:
 
 
 def command_line(pid: int) -> str:
-    """The arguments of a process, with blanks between them; empty when it is gone."""
+    """Return the arguments of a process, separated by blanks; empty if it has ended."""
     return of_process(pid, "cmdline").replace(b"\0", b" ").decode()
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Those with the folder in their environment, as a study's jobs have; others may run beside."""
+    """Return processes with the folder in their environment, as a study's jobs have."""
     mark = f"={folder}/".encode()
     return [pid for pid, environment in each_process("environ") if mark in environment]
 
 
 @dataclass
 class Lab:
-    """The cluster, and the jobs one test has submitted to it."""
+    """The cluster, and the jobs that one test submitted to it."""
 
     cluster: throwaway.Cluster
     work: Path
     jobs: list[str] = field(default_factory=list)
 
     def run(self, *argv: str, limit_s: float = 240, **kw: Any) -> subprocess.CompletedProcess[str]:
-        """One command of Slurm's, its output as text; the exit code is the test's to judge."""
+        """Run one of Slurm's commands, with text output; the test checks the exit code."""
         return subprocess.run(
             argv,
             capture_output=True,
@@ -87,64 +87,68 @@ class Lab:
         )
 
     def ours(self, *argv: str) -> subprocess.CompletedProcess[str]:
-        """One command of ours, which need not be on the PATH; the exit code is the test's."""
+        """Run one of our commands, which need not be on PATH; the test checks the exit code."""
         return self.run(sys.executable, "-m", "steelyard.wrappers.commands.cli", *argv)
 
     def steelyard(self, *argv: str, code: int = 0) -> str:
-        """One command of ours that exits with `code`; its stdout."""
+        """Run one of our commands that exits with `code`; return its stdout."""
         done = self.ours(*argv)
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout
 
     def wait_study(self, file: str, code: int = 0, limit_s: float = 400) -> None:
-        """Until every run of a study has ended; `steelyard status` exits with `code`."""
+        """Wait until every run of a study has ended; `steelyard status` then exits with `code`."""
         words = ("status", file, "--watch", "--interval=0.5")
         argv = (sys.executable, "-m", "steelyard.wrappers.commands.cli", *words)
         done = self.run(*argv, limit_s=limit_s)
         assert done.returncode == code, done.stdout + done.stderr
 
     def rows(self, study: str, sql: str) -> list[tuple[Any, ...]]:
-        """Rows from the database of a study in the work folder."""
+        """Return rows of the database of a study in the work folder."""
         database = self.work / f"{study}.study" / "study.duckdb"
         with duckdb.connect(str(database), read_only=True) as base:
             return base.execute(sql).fetchall()
 
     def sbatch(self, *options: str, script: str) -> str:
-        """Submit a batch script; the job's id."""
+        """Submit a batch script; return the job's id."""
         done = self.run("sbatch", "--parsable", *options, input=f"#!/bin/sh\n{script}\n")
         assert done.returncode == 0, done.stderr
         self.jobs.append(done.stdout.strip())
         return self.jobs[-1]
 
     def srun(self, *argv: str) -> str:
-        """Run a job of srun alone; its job id."""
+        """Run a job with srun alone; return its id."""
         done = self.run("srun", *argv, "printenv", "SLURM_JOB_ID")
         assert done.returncode == 0, done.stderr
         self.jobs.append(done.stdout.split()[0])
         return self.jobs[-1]
 
     def job(self, job_id: str) -> dict[str, str]:
-        """A job as scontrol shows it."""
+        """Return a job as scontrol shows it."""
         done = self.run("scontrol", "-o", "show", "job", job_id)
         assert done.returncode == 0, done.stderr
         words = done.stdout.splitlines()[0].split()
         return dict(word.split("=", 1) for word in words if "=" in word)
 
     def queued(self) -> set[str]:
-        """Ids of the jobs that wait, run or complete; Slurm soon forgets those that have ended."""
+        """Return ids of jobs that are pending, running or completing; Slurm soon forgets ended
+        ones.
+        """
         done = self.run("squeue", "-h", "-o", "%A")
         assert done.returncode == 0, done.stderr
         return set(done.stdout.split())
 
     def collect(self, file: str) -> None:
-        """`steelyard collect` of a study that has ended. Its last result is there, and told by
-        `status`, some ms before the job's end and its record are."""
+        """Run `steelyard collect` on a study that has ended.
+
+        `status` reports its last result some ms before the job's end and its record exist.
+        """
         until(lambda: not self.queued(), "every job has ended")
         until(lambda: not self.unfinished(file), "every record is final")
         self.steelyard("collect", file)
 
     def unfinished(self, file: str) -> list[str]:
-        """Records of jobs since a study's first one that their samplers have still to finish."""
+        """Return unfinished records of jobs since a study's first one."""
         ledger = studydir.derive_folder(self.work / file) / "submissions.jsonl"
         first = min(int(json.loads(line)["job_id"]) for line in ledger.read_text().splitlines())
         folders = self.cluster.record_dir.iterdir()
@@ -153,16 +157,16 @@ class Lab:
         return [name for name, text in texts.items() if not text or STILL_RUNNING in text]
 
     def cancel(self) -> None:
-        """The test's jobs."""
+        """Cancel the test's jobs."""
         for job_id in self.jobs:
             self.run("scancel", job_id)
 
     def wait_running(self, job_id: str) -> None:
-        """Until the batch script's first line has run: it makes the file `running`."""
+        """Wait until the batch script's first line has run, which makes the file `running`."""
         until((self.work / f"running.{job_id}").exists, f"job {job_id} runs")
 
     def wait_state(self, job_id: str, *states: str, limit_s: float = LIMIT_S) -> str:
-        """Until the job has ended, in one of these states."""
+        """Wait until the job has ended in one of these states; return the state."""
         running = ("PENDING", "RUNNING", "COMPLETING", "CONFIGURING", "REQUEUED")
         state = until(
             lambda: (found := self.job(job_id)["JobState"]) not in running and found,
@@ -173,7 +177,7 @@ class Lab:
         return str(state)
 
     def sacct(self, job_id: str, *fields: str, limit_s: float = LIMIT_S) -> list[list[str]]:
-        """Rows of the job itself (not its steps), once the accounting has its end."""
+        """Return rows of the job itself (not its steps), when the accounting has its end."""
         names = ",".join(("State", *fields))
 
         def ended() -> list[list[str]] | None:
@@ -186,10 +190,11 @@ class Lab:
         return [row[1:] if fields else row for row in rows]
 
     def comment(self, job_id: str, by_plugin: bool = False) -> dict[str, Any]:
-        """Ours in AdminComment as sacct shows it.
+        """Return our object in AdminComment as sacct shows it.
 
-        Slurm takes no comment of a job that is over, and a step waits half a second for it: where the
-        node was too busy, a pass of `steelyard publish` writes it, unless the plugin has to."""
+        Slurm accepts no comment for a job that has ended, and a step waits half a second for it. On
+        a node that was too busy, `steelyard publish` writes it, unless the plugin must.
+        """
 
         def text() -> str:
             return self.sacct(job_id, "AdminComment")[0][0]
@@ -204,8 +209,10 @@ class Lab:
         return own
 
     def publish(self, record_dir: Path | None = None) -> PublishResult:
-        """A pass of `steelyard publish` over the jobs of the last hour, as if the minute that it
-        leaves to Slurm were over."""
+        """Run `steelyard publish` for the jobs of the last hour.
+
+        It runs as if the minute that it leaves to Slurm had passed.
+        """
         if find_program(publish.PROGRAM) is None:
             pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
         asked = publish.PublishRequest(3600, [record_dir or self.cluster.record_dir])
@@ -215,22 +222,24 @@ class Lab:
         return found
 
     def folder(self, job_id: str) -> Path:
-        """Where the job's records are."""
+        """Return the folder of the job's records."""
         return self.cluster.record_dir / job_id
 
     def record_files(self, job_id: str) -> list[Path]:
-        """A job's records, in either layout."""
+        """Return a job's record files, in either layout."""
         folders = record_folders.find_job_folders(self.cluster.record_dir, job_id)
         return [path for folder in folders for path in folder.glob("*.json")]
 
     def records(self, job_id: str, count: int, complete: bool = True) -> list[dict[str, Any]]:
-        """The job's records, by node and start, once there are `count` of them that are final; with
-        `complete` only those that lack nothing. A test that is not about what was counted (about
-        tags, conditions, clocks) takes the others, too: those have all of that as well."""
+        """Return the job's final records, by node and start, when there are `count` of them.
+
+        With `complete`, only those without gaps count. Tests of tags, conditions or clocks accept
+        others, too, which have all of these.
+        """
 
         def final() -> list[dict[str, Any]] | None:
             texts = [path.read_text() for path in self.record_files(job_id)]
-            found = [json.loads(text) for text in texts if text]  # empty: a name just taken
+            found = [json.loads(text) for text in texts if text]  # empty: just created
             found = [r for r in found if STILL_RUNNING not in (r["incomplete_reason"] or "")]
             if complete:
                 found = [record for record in found if record["complete"]]
@@ -245,12 +254,12 @@ class Lab:
         return sorted(found, key=lambda record: (record["node"], record["start_unix_s"]))
 
     def samplers(self) -> list[int]:
-        """Process ids of the samplers that run."""
+        """Return the process ids of the running samplers."""
         found = cluster_state.find_leftovers(Layout(self.cluster.dir).slurm_conf)
         return [daemon.pid for daemon in found if daemon.name == "steelyard-node"]
 
     def stepds(self, job_id: str, step: str) -> list[int]:
-        """Process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""
+        """Return process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""
         pids = []
         for daemon in cluster_state.find_leftovers(Layout(self.cluster.dir).slurm_conf):
             if command_line(daemon.pid).startswith(f"slurmstepd: [{job_id}.{step}]"):
@@ -258,12 +267,12 @@ class Lab:
         return pids
 
     def nodes(self) -> set[str]:
-        """The states of all nodes."""
+        """Return the states of all nodes."""
         return set(self.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
 
 
 def virtual_config(folder: Path, shares: tuple[Path, ...]) -> ClusterConfig:
-    """One host node, n1, two guests, v1 and v2, and a third that is their file server."""
+    """Return one host node, n1, two guests, v1 and v2, and a third that is their file server."""
     plugin, node_program = throwaway.find_plugin()
     return ClusterConfig(
         dir=folder,

@@ -1,4 +1,4 @@
-"""How every tier waits for what others do."""
+"""Waits for events of other processes, for every tier."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-LIMIT_S = 90.0  # of what takes a second or two where nothing else runs
+LIMIT_S = 90.0  # for events that take a second or two on an idle machine
 POLL_S = 0.01
 
 
@@ -17,7 +17,10 @@ def wait_for(
     poll_s: float = POLL_S,
     seen: Callable[[], Any] = str,
 ) -> Any:
-    """The first true value of `condition`; AssertionError after limit_s. `seen`: what was found."""
+    """Return the first true value of `condition`; raise AssertionError after limit_s.
+
+    `seen` returns text on the current state for the message.
+    """
     end = time.monotonic() + limit_s
     while True:
         value = condition()

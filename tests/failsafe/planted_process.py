@@ -4,5 +4,5 @@ import subprocess
 
 
 def test_planted() -> None:
-    """What belongs under tests/system."""
+    """This test belongs below tests/system."""
     subprocess.run(["true"], check=True)

@@ -4,5 +4,5 @@ import pytest
 
 
 def test_planted() -> None:
-    """A test that a machine cannot run, and no other beside it."""
+    """A test that a machine cannot run, and that is the only one."""
     pytest.skip("planted")

@@ -1,7 +1,7 @@
 """libFuzzer over our parsers: fuzz.py [--seconds S] FUZZER…
 
-Each begins with its seeds and with what earlier runs have found worth keeping. An input that turns
-one red is kept, and its path is told with the command that repeats it.
+Each begins with its seeds and with the corpus of earlier runs. An input that fails is stored, and
+its path is printed with the command that repeats it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 SEEDS = Path(__file__).with_name("seeds")
 DATA = Path(__file__).parents[1] / "data"
-# Beside the seeds: what was recorded on real machines.
+# In addition to the seeds: files that were recorded on real machines.
 RECORDED = {
     "cgroup": ["cgroups/*/*", "torque/cgroups/*"],
     "mounts": ["trees/*/proc/self/mountinfo", "mounts/*/mountinfo"],
@@ -33,7 +33,7 @@ def name_of(fuzzer: Path) -> str:
 
 
 def seeded(fuzzer: Path) -> Path:
-    """The folder of a fuzzer's corpus."""
+    """Return the folder of a fuzzer's corpus."""
     name = name_of(fuzzer)
     corpus = fuzzer.parent / "corpus" / name
     corpus.mkdir(parents=True, exist_ok=True)
@@ -58,7 +58,7 @@ def command(fuzzer: Path, seconds: float, found: Path) -> list[str]:
 
 
 def run(fuzzer: Path, seconds: float) -> str:
-    """A line on it; of one that turned red, what it said and how to repeat it."""
+    """Run a fuzzer; return a line about it, with its message and how to repeat it if it failed."""
     found = fuzzer.parent / "found" / name_of(fuzzer)
     found.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="steelyard-fuzz-") as folder:

@@ -1,6 +1,7 @@
 """The commands that a page tells an admin to type, under some of its headings.
 
-commands.py PAGE HEADING…: each line of code of those sections, without its comment, in their order.
+commands.py PAGE HEADING…: prints each line of code of those sections, without its comment, in their
+order.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from pathlib import Path
 
 
 def commands(page: str, headings: list[str]) -> Iterator[str]:
-    """Lines of blocks that are indented by four, or seven below an item of a list; LookupError for a heading that is not there."""
+    """Yield lines of code blocks: indented by four, or by seven in a list item.
+
+    Raises LookupError for a missing heading.
+    """
     sections = dict(re.findall(r"(?ms)^#+ ([^\n]+)\n(.*?)(?=^#+ |\Z)", page))
     for heading in headings:
         for line in re.findall(r"(?m)^ {4}(?: {3})?(\S.*)$", sections[heading]):

@@ -1,9 +1,9 @@
 """A job of Torque without its server: torque_job.py MOM_PRIV USER [CONDITION…]
 
-Beside this file lies mom.py (tests/system/torque), a daemon like pbs_mom. It runs the prologue that is
-installed, becomes a job that says itself how much CPU it took, and runs the epilogue, with the words
-that a real pbs_mom gave (tests/data/torque/dumps). Prints a line of JSON: both exit codes, and
-the job's own `cpu_s`.
+mom.py (tests/system/torque) is copied next to this file; it is a daemon like pbs_mom. It runs the
+installed prologue, becomes a job that reports its own CPU time, and runs the epilogue, with the
+arguments that a real pbs_mom passed (tests/data/torque/dumps). Prints a line of JSON: both exit
+codes, and the job's own `cpu_s`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ with open(sys.argv[1], "w") as file: file.write(str(time.process_time()))
 
 
 class Mom:
-    """Orders and answers, a line of JSON each."""
+    """Sends orders and reads answers, a line of JSON each."""
 
     def __init__(self, mom_priv: Path) -> None:
         self.process = subprocess.Popen(

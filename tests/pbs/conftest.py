@@ -1,7 +1,7 @@
-"""Against the PBS server, Torque or OpenPBS, that the commands on the PATH reach, with Steelyard on
-its nodes (docs/admin-pbs.md), as an ordinary user. Records are read where STEELYARD_RECORD_DIR says.
+"""Tests as an ordinary user of the PBS server, Torque or OpenPBS, that the commands on PATH reach.
 
-Whatever is lacking is the reason of a skip; a session that skips everything has not passed.
+Its nodes have Steelyard (docs/admin-pbs.md). STEELYARD_RECORD_DIR is the folder of the records. Any
+missing requirement is the reason of a skip; a session that skips everything has failed.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
 
 TIMEOUT_S = 120
-WAIT_S = float(os.environ.get("STEELYARD_PBS_WAIT_S", "600"))  # where others' jobs come first
+WAIT_S = float(os.environ.get("STEELYARD_PBS_WAIT_S", "600"))  # where other users' jobs come first
 RECORDS = Path(os.environ.get("STEELYARD_RECORD_DIR", "/var/lib/steelyard/records"))
 
 
 def absent() -> str:
-    """What is lacking here; "" when nothing is."""
+    """Return what is missing here; "" if nothing is."""
     if not checks.is_installed():
         return f"no Torque and no OpenPBS on the PATH: {checks.explain_absence()}"
     if os.geteuid() == 0:
@@ -56,7 +56,7 @@ def dialect() -> Torque | OpenPbs:
 
 @dataclass
 class Server:
-    """The server, and a folder that its nodes see."""
+    """The server, and a folder that its nodes can read and write."""
 
     folder: Path
     torque: bool
@@ -83,9 +83,9 @@ class Server:
         return ["-l", f"select={count}:ncpus=1", "-l", "place=scatter:excl"]
 
     def slots(self, each: Sequence[int]) -> list[str]:
-        """As many nodes, with so many slots in the node file."""
+        """Return requests for as many nodes, with so many slots in the node file."""
         if self.torque:
-            # Two parts of the same size may be given the same node.
+            # Two requests of the same size may get the same node.
             parts = [f"{len(list(same))}:ppn={n}" for n, same in itertools.groupby(each)]
             return ["-n", "-l", f"nodes={'+'.join(parts)}"]
         chunks = "+".join(f"1:ncpus={n}:mpiprocs={n}" for n in each)
@@ -98,7 +98,7 @@ class Server:
         return dict(pbs_commands.query_jobs([job]).get(job, {}))
 
     def wait(self, job: str) -> dict[str, Any]:
-        """Its attributes once it is over."""
+        """Return the job's attributes after its end."""
         return self.until(job, lambda found: found.get("job_state") in OVER)
 
     def until(self, job: str, condition: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
@@ -124,6 +124,6 @@ def server(lacking: str) -> Iterator[Server]:
     folder = Path(tempfile.mkdtemp(prefix="steelyard-check-", dir=home))
     tool = Server(folder, pbs_commands.detect_dialect() == TORQUE)
     yield tool
-    for job in tool.jobs:  # what a red test has left; others are over
+    for job in tool.jobs:  # jobs of a failed test; others have ended
         subprocess.run(["qdel", job], capture_output=True, timeout=TIMEOUT_S, check=False)
     shutil.rmtree(folder, ignore_errors=True)

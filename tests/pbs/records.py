@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 20  # an epilogue ends after qstat says that the job is over
+PATIENCE_S = 20  # an epilogue ends after qstat reports the job's end
 
 
 def of(folder: Path, job: str, nodes: int = 1) -> list[dict[str, Any]]:
-    """The records of a job's nodes, once that many are finished."""
+    """Return the records of a job's nodes when that many are finished."""
     end = time.monotonic() + PATIENCE_S
     found: list[dict[str, Any]] = []
     while time.monotonic() < end:

@@ -1,4 +1,4 @@
-"""What the tests of Spark share: a collected study."""
+"""Shared by the tests of Spark: a collected study."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..unit.collect.study import Study
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Its folder: recorded jobs, several runs under one condition."""
+    """Make the study's folder: recorded jobs, several runs under one condition."""
     study = Study(tmp_path_factory.mktemp("spark"))
     study.everything()
     study.collect()

@@ -1,4 +1,4 @@
-"""Tests of real programs: fixtures that several rooms share. No test leaves a process running."""
+"""Tests of real programs: shared fixtures. No test may leave a process running."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nothing_is_left_running(
     marked: None,  # noqa: F811
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[None]:
-    """Processes that a test started and did not end are ended, and the test is red."""
+    """End the processes that a test started and did not end, and fail the test."""
     if CLUSTER in request.path.parents:
         yield
         return

@@ -1,5 +1,8 @@
-"""Processes that a test leaves behind: found by our mark in their environment, by their parents,
-or by a name of the folder of the tests on their command line."""
+"""Processes that a test leaves behind.
+
+They are found by our mark in their environment, by their parents, or by the name of the tests'
+folder on their command line.
+"""
 
 from __future__ import annotations
 
@@ -12,35 +15,37 @@ import pytest
 from tests.processes import of_process, pids
 
 MARK = "STEELYARD_TESTS"
-PATIENCE_S = 30.0  # what ends by itself (guards, servers that were told to) may take so long
+PATIENCE_S = 30.0  # guards and servers that were asked to end may take so long
 
 
 def without_sweeps(text: str) -> str:
-    """Lines of stderr without those on what a killed run of another test left on this machine, which
-    the next run removes and reports."""
+    """Remove messages about leftovers of other tests' killed runs from stderr.
+
+    The next run removes and reports those.
+    """
     lines = text.splitlines(keepends=True)
     return "".join(line for line in lines if "was killed and left here" not in line)
 
 
 @pytest.fixture(scope="session")
 def marked() -> None:
-    """Of this process alone: others may run the same tests beside us."""
+    """Mark this process alone: others may run the same tests concurrently."""
     os.environ[MARK] = f"{os.getpid()}.{time.time_ns()}"
 
 
 def read(pid: int, name: str) -> str:
-    """A file of the process; empty when it is gone, or not ours to read."""
+    """Return a file of the process; empty if it has ended or is not readable."""
     return of_process(pid, name).decode(errors="replace")
 
 
 def parent(pid: int) -> int:
-    """Its parent's process id; 0 when it is gone, or dead and only not waited for."""
+    """Return its parent's process id; 0 if it has ended or is a zombie."""
     state, above = (read(pid, "stat").rpartition(") ")[2].split() or ["Z", "0"])[:2]
     return 0 if state in "ZX" else int(above)
 
 
 def is_ours(pid: int, before: set[int], folder: str) -> bool:
-    """Does it live, and was it started by us, or by a new one that was?"""
+    """Whether a process lives and was started by us, or by a new process that was."""
     above = parent(pid)
     while above and pid not in before:
         if f"{MARK}={os.environ[MARK]}" in read(pid, "environ").split("\0"):
@@ -52,12 +57,12 @@ def is_ours(pid: int, before: set[int], folder: str) -> bool:
 
 
 def running(before: set[int], folder: str) -> list[int]:
-    """Those of ours that were not there before."""
+    """Return our processes that did not exist before."""
     return [pid for pid in pids() - before if is_ours(pid, before, folder)]
 
 
 def end(before: set[int], folder: str) -> list[str]:
-    """Kill what does not end by itself; their command lines."""
+    """Kill processes that do not end by themselves; return their command lines."""
     deadline = time.monotonic() + PATIENCE_S
     while (left := running(before, folder)) and time.monotonic() < deadline:
         time.sleep(0.05)

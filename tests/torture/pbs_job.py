@@ -1,8 +1,8 @@
 """`job begin` and `job end` of steelyard-node under torture, around a job that writes 8 MiB.
 
-Neither ever refuses a job that asks for nothing. When both are over and nobody disturbs any more, one
-sweep leaves nothing of it but its record, whole or told: its numbers are those of the undisturbed
-run, or it says that it does not know them, or there is a word about why there is none.
+Neither refuses a job that requests nothing. When both are over and no call fails any more, one
+sweep leaves only the job's record or its reported loss: its numbers are those of the undisturbed
+run, or they are marked as unknown, or a message states why there is none.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import programs
 
 JOB = Path(__file__).with_name("job.sh")
 WRITTEN = 8 << 20
-# What the machine was busy with besides, and what a tick or a last byte may decide.
+# Values of the machine's other load, or that a tick or a last byte may change.
 NOT_THE_JOBS = ("probe", "network", "energy", "pressure", "cpu", "memory", "processes")
 
 
@@ -26,7 +26,7 @@ def with_folders(folder: Path) -> None:
 
 
 def truth(folder: Path) -> dict[str, Any] | None:
-    """Of its own bytes those that it wrote: of what it reads as it ends some may be unseen."""
+    """Return a record; of its own bytes only written ones, since some last reads may be missed."""
     record = programs.the_record(folder)
     if not record or record["io"]["wchar_bytes"] != WRITTEN:
         return None
@@ -35,7 +35,7 @@ def truth(folder: Path) -> dict[str, Any] | None:
 
 
 def sweep(node: str, folder: Path) -> str:
-    """What the next job's begin does; of states that are not young any more."""
+    """Sweep as the next job's begin does, with states that are not recent any more."""
     for path in (folder / "run" / "job").glob("*.json"):
         os.utime(path, (0, 0))
     words = ["--node", "n1", "--run-dir", f"{folder}/run", "--record-dir", f"{folder}/records"]
@@ -49,7 +49,7 @@ def sweep(node: str, folder: Path) -> str:
 
 
 def measure(node: str, folder: Path, code: int, wanted: dict[str, Any]) -> str:
-    """Why the run is wrong; "": it is not."""
+    """Return what is wrong with the run; "" if nothing is."""
     if code:
         return f"exit code {code}: {programs.output(folder)}"
     if wrong := sweep(node, folder):
@@ -65,7 +65,9 @@ def measure(node: str, folder: Path, code: int, wanted: dict[str, Any]) -> str:
 
 
 def measure_totals(folder: Path) -> str:
-    """What `job end` printed: nothing, null, or the truth, of which the record may say less."""
+    """Check the output of `job end`: nothing, null, or the truth, of which the record may lack
+    some.
+    """
     said = programs.answer(folder)
     totals = programs.document(said) if said else {}
     if totals is None:
@@ -75,7 +77,7 @@ def measure_totals(folder: Path) -> str:
 
 
 def question(node: str) -> tuple[str, list[str], programs.Judge]:
-    """(name, words, judge)."""
+    """Return (name, arguments, judge)."""
     node = str(Path(node).resolve())
     judge = programs.Judge(lambda folder, code, wanted: measure(node, folder, code, wanted), truth)
     return "job begin, end", [str(JOB), node, "{}"], judge

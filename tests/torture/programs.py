@@ -1,7 +1,7 @@
-"""steelyard-node under torture: what it is asked, and what it may answer when a call has failed.
+"""steelyard-node under torture: its commands, and the allowed results if a call has failed.
 
-Beside an end without a signal: a record is absent, with a word about it, or tells the numbers of the
-undisturbed run, or says of each that it does not know it and why.
+It must end without a signal. A record is missing with a message about it, or has the numbers of the
+undisturbed run, or marks each as unknown with a reason.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ DATA = Path(__file__).parents[1] / "data"
 TREE = DATA / "trees" / "physical"
 METERS = ("amd-energy", "cray-ex", "perf-power", "grace-hopper")
 CUT = next((DATA / "records" / "cut").glob("*.csv"))
-# What differs from run to run: times, and what the machine was busy with.
+# Fields that differ between runs: times, and the machine's other load.
 VOLATILE = (
     "start_unix_s", "end_unix_s", "samples_file", "cpu.", "memory.", "sampler.", "io.read_bytes",
     "io.write_bytes", "probe.taken", "tcp.",
 )  # fmt: skip
 POLICY = "enabled yes\nnetem yes\nusers root\nmax_delay 10ms\nexclusive_only no\n"
-# Of a job whose slurmstepd is gone, and which had not come to touching any device.
+# Of a job whose slurmstepd has ended before it touched a device.
 STATE = {"requested": "delay=50ms", "node": "n1", "job_id": "7", "undo": {"places": []},
          "watch_pid": 1, "watch_start_ticks": 1}  # fmt: skip
 
 
 def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every leaf with its dotted path."""
+    """Yield every leaf with its dotted path."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from numbers(inner, f"{path}.{key}" if path else key)
@@ -41,7 +41,7 @@ def numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def has_reason(path: str, missing: dict[str, str]) -> bool:
-    """For itself, or for what it is a part of."""
+    """Whether a field, or a part that contains it, has a reason."""
     for whole, total in (
         ("energy.zones.", "energy.energy_j"),
         ("network.devices.", "network.rx_bytes"),
@@ -53,12 +53,12 @@ def has_reason(path: str, missing: dict[str, str]) -> bool:
 
 
 def differs(found: dict[str, Any], truth: dict[str, Any]) -> str:
-    """Where a document tells another number than the truth, or leaves one out without a word."""
+    """Return where a document differs from the truth, or omits a number without a reason."""
     told = dict(numbers(found))
     missing = found.get("missing") or {}
     probed = (found.get("probe") or {}).get("missing") or {}
     reasons = missing | {f"probe.{path}": why for path, why in probed.items()}
-    integrated = (truth.get("energy") or {}).get("integrated")  # over another time in each run
+    integrated = (truth.get("energy") or {}).get("integrated")  # over different times in each run
     whole = found.get("complete", True)
     if not whole:
         return "" if found.get("incomplete_reason") else "incomplete without a reason"
@@ -88,7 +88,7 @@ def document(text: str) -> dict[str, Any] | None:
 
 
 class Judge:
-    """Takes the undisturbed run's answer as the truth, then measures the others against it."""
+    """Takes the undisturbed run's result as the truth, and checks the other runs against it."""
 
     def __init__(
         self, measure: Callable[[Path, int, Any], str], read: Callable[[Path], Any]
@@ -112,7 +112,7 @@ def answer(folder: Path) -> str:
 
 
 def measure_document(folder: Path, code: int, truth: str) -> str:
-    """One JSON document on stdout, or a complaint and an exit code."""
+    """Check for one JSON document on stdout, or a message and an exit code."""
     said = answer(folder)
     if code:
         return "" if output(folder) else f"exit code {code} without a word"
@@ -121,7 +121,7 @@ def measure_document(folder: Path, code: int, truth: str) -> str:
 
 
 def measure_words(folder: Path, code: int, truth: str) -> str:
-    """The same words, or a complaint and an exit code."""
+    """Check for the same output, or a message and an exit code."""
     if code:
         return (
             "" if output(folder) or answer(folder) == truth else f"exit code {code} without a word"
@@ -139,7 +139,7 @@ def log(folder: Path) -> str:
 
 
 def measure_record(folder: Path, code: int, truth: dict[str, Any]) -> str:
-    """Of a command that was measured: it ran and its code is ours, or neither."""
+    """Check a measured command: it ran and its exit code is ours, or neither."""
     done = (folder / "eight").exists() and (folder / "eight").stat().st_size == 8 << 20
     found = the_record(folder)
     left = [path.name for path in (folder / "records").rglob(".*")]
@@ -153,7 +153,7 @@ def measure_record(folder: Path, code: int, truth: dict[str, Any]) -> str:
 
 
 def measure_recovered(folder: Path, code: int, truth: dict[str, Any]) -> str:
-    """Finished as undisturbed, or left as it was."""
+    """Check that a record was finished as in the undisturbed run, or not changed."""
     found = the_record(folder)
     if code:
         before = document(CUT.with_suffix(".json").read_text())
@@ -165,7 +165,7 @@ def measure_recovered(folder: Path, code: int, truth: dict[str, Any]) -> str:
 
 
 def measure_state(folder: Path, code: int, truth: list[str]) -> str:
-    """Undone and told, or still there for whoever comes next."""
+    """Check that a condition was undone and reported, or is left for the next sweep."""
     left = names(folder)
     if code == 0:
         return "" if left == truth else f"exit code 0, and there is {left}"
@@ -205,7 +205,7 @@ def with_folders(folder: Path) -> None:
 
 
 def with_meter_file(folder: Path) -> None:
-    """Of a program of the administrator's, just now."""
+    """Write a recent file of an administrator's meter."""
     with_folders(folder)
     place = folder / "tree" / "run" / "steelyard-meters" / "site"
     place.mkdir(parents=True)
@@ -217,7 +217,7 @@ def with_meter_file(folder: Path) -> None:
 
 
 def questions(node: str) -> list[tuple[str, list[str], Judge, Callable[[Path], None]]]:
-    """(name, words, judge, what is there before)."""
+    """Return (name, arguments, judge, preparation)."""
     dd = ["dd", "if=/dev/zero", "of={}/eight", "bs=1M", "count=8", "status=none"]
     measured = [
         "--record-dir",
@@ -251,7 +251,7 @@ def questions(node: str) -> list[tuple[str, list[str], Judge, Callable[[Path], N
         words.append(
             (f"probe {name}", ["probe", *tree], Judge(measure_document, answer), with_folders)
         )
-    for name in ("cray-ex", "grace-hopper"):  # read with every sample; by a process of their own
+    for name in ("cray-ex", "grace-hopper"):  # read with every sample, in a separate process
         tree = ["--root", str(DATA / "meters" / name)]
         said = ["sample", *measured, "--rate", "20", *tree, "--", *dd]
         words.append((f"sample {name}", said, Judge(measure_record, the_record), with_folders))
@@ -261,7 +261,7 @@ def questions(node: str) -> list[tuple[str, list[str], Judge, Callable[[Path], N
 
 
 def measure_refusal(folder: Path, code: int, truth: str) -> str:
-    """What the policy does not allow stays refused, whatever fails."""
+    """Check that a condition that the policy forbids is refused, whatever fails."""
     if code == 0:
         return f"allowed: {answer(folder)}{output(folder)}"
     return "" if output(folder) else f"exit code {code} without a word"

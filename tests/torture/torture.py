@@ -1,6 +1,6 @@
-"""Every call that may fail made to fail, once a run: torture.py [OPTIONS] PROGRAM…
+"""Every call that may fail made to fail, once per run: torture.py [OPTIONS] PROGRAM…
 
-A program may fail its checks then. It may not die of a signal, leak, spoil memory, or hang.
+A program may fail its checks then. It must not die of a signal, leak, corrupt memory, or hang.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DEPTH, PLACES, PATHS, PATH_BYTES, NAME_BYTES = 24, 16384, 8, 64, 32
 HEAD = struct.Struct(f"=QQQ{NAME_BYTES}s{DEPTH}Q{PATHS * PATH_BYTES}s")
 SIZE = HEAD.size + 16 * PLACES
 
-LEFT_S = 10.0  # a sampler that was killed is noticed by its child
+LEFT_S = 10.0  # the child of a killed sampler notices its end
 
 OPTIONS = (
     "detect_leaks=1:exitcode=99:handle_abort=1:allocator_may_return_null=1:print_suppressions=0"
@@ -39,11 +39,11 @@ OPTIONS = (
 
 @dataclass
 class Outcome:
-    """What became of one run."""
+    """The result of one run."""
 
     code: int | None  # None: it hung
     calls: int
-    failed: str  # the function that was made to fail; "": none was
+    failed: str  # the function that was made to fail; "": none
     trace: list[int]
     places: list[int]
     reports: str
@@ -62,7 +62,7 @@ class Outcome:
 
 @dataclass
 class Case:
-    """A program to torture; `judge` looks at what it left in its folder."""
+    """A program to torture; `judge` checks the files in its folder."""
 
     name: str
     argv: list[str]
@@ -72,11 +72,11 @@ class Case:
     calls: int = 0
     places: list[int] = field(default_factory=list)
     limit_s: float = 60.0
-    program: str = ""  # whose calls fail, where it is not what is started
+    program: str = ""  # the program whose calls fail, if it is not the started one
 
 
 def run(case: Case, fail_at: int) -> Outcome:
-    """Run it once, with that call failing; 0: none."""
+    """Run a case once, with one call failing; 0: none."""
     with tempfile.TemporaryDirectory(prefix="steelyard-torture-") as name:
         folder = Path(name)
         if case.prepare:
@@ -119,7 +119,7 @@ def started(case: Case, folder: Path) -> int | None:
 
 
 def end_left(folder: Path) -> str:
-    """Processes of a run that has ended are ended, too: a fault, once they have had their time."""
+    """End leftover processes of a run; one that had enough time to end is a fault."""
     until = time.monotonic() + LEFT_S
     while (left := of_run(folder)) and time.monotonic() < until:
         time.sleep(0.05)
@@ -130,7 +130,7 @@ def end_left(folder: Path) -> str:
 
 
 def of_run(folder: Path) -> dict[int, str]:
-    """By the file that they share with us: process id and command line."""
+    """Return a run's command lines by process id, found by the file that they share with us."""
     found = {}
     for path in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -160,17 +160,17 @@ def read(folder: Path, shared: mmap.mmap, code: int | None) -> Outcome:
 
 
 def count(case: Case) -> str:
-    """Run it undisturbed: what is wrong then, or ""."""
+    """Run a case undisturbed; return what is wrong, or ""."""
     outcome = run(case, 0)
     case.calls, case.places = outcome.calls, outcome.places
-    case.limit_s = max(90.0, 30 * outcome.seconds)  # tests wait a minute for what never comes
+    case.limit_s = max(90.0, 30 * outcome.seconds)  # tests wait a minute for missing events
     if outcome.fault or (outcome.code and not case.judge):
         return f"{outcome.fault or outcome.code}\n{outcome.reports}\n{outcome.output[-3000:]}"
     return ""
 
 
 def where(case: Case, outcome: Outcome) -> str:
-    """The trace of the call that was made to fail, as words."""
+    """Return the trace of the call that was made to fail, as text."""
     program = case.program or case.argv[0]
     lines = subprocess.run(
         ["addr2line", "-fsp", "-e", program, *(hex(at - 1) for at in outcome.trace)],
@@ -180,7 +180,7 @@ def where(case: Case, outcome: Outcome) -> str:
 
 
 def chosen(cases: list[Case], every: bool, seed: int) -> Iterator[tuple[Case, int]]:
-    """What is made to fail: the first call from each place, or every call; programs in turn."""
+    """Yield calls to fail: the first from each call site, or every one; programs in turn."""
     mixed = random.Random(seed)
     queues = []
     for case in cases:
@@ -194,7 +194,7 @@ def chosen(cases: list[Case], every: bool, seed: int) -> Iterator[tuple[Case, in
 
 
 def torture(cases: list[Case], options: argparse.Namespace) -> int:
-    """How many faults."""
+    """Return the number of faults."""
     end = time.monotonic() + options.seconds
     faults: dict[str, int] = {}
     done = {case.name: 0 for case in cases}
@@ -253,7 +253,7 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
 
 
 def found(options: argparse.Namespace) -> Iterator[Case]:
-    """The test programs, and what steelyard-node is asked."""
+    """Yield the test programs, and the commands of steelyard-node."""
     for program in options.programs:
         if Path(program).name != "steelyard-node":
             yield Case(Path(program).name, [program, options.plugin], {"SY_ROUNDS": "20"})
@@ -272,7 +272,7 @@ def main(arguments: list[str]) -> int:
             count(case)
         return max(again(case, options.at) for case in cases)
     for case in cases:
-        if wrong := count(case) and count(case):  # once more: some wait only so long
+        if wrong := count(case) and count(case):  # repeated, since some wait for a limited time
             print(f"not ok - {case.name}, undisturbed: {wrong}")
             return 1
     if not any(case.calls for case in cases):

@@ -1,6 +1,6 @@
-"""The guard that keeps this tier free of processes, and fixtures that several rooms share.
+"""The guard that prevents processes in this tier, and shared fixtures.
 
-Stand-ins for other programs answer in the process of the test (stand_ins.py).
+Replacements of other programs answer in the process of the test (stand_ins.py).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def refuse(*args: Any, **_: Any) -> NoReturn:
 
 
 def run(argv: Any, *, env: Any = None, **options: Any) -> subprocess.CompletedProcess[Any]:
-    """In place of subprocess.run."""
+    """Replace subprocess.run."""
     environment = os.environ.copy() if env is None else env
     answer = None if isinstance(argv, str) else stand_ins.answer(argv, environment, options)
     if answer is None:
@@ -57,7 +57,7 @@ def run(argv: Any, *, env: Any = None, **options: Any) -> subprocess.CompletedPr
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """No test below this folder starts a process, nor does a fixture that it requests."""
+    """Prevent a test below this folder, and its fixtures, from starting a process."""
     if ROOM not in item.path.parents:
         return (yield)
     with ExitStack() as patches:

@@ -1,6 +1,6 @@
-"""For tests that become somebody else: the way to folders and programs that are ours.
+"""Gives other users access to folders and programs, for tests that change their user.
 
-Folders of pytest are closed to others, and the checkout may lie below a home that is.
+Folders of pytest are private, and the checkout may be below a private home.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def open_way(folder: Path) -> None:
-    """Let everybody through to a folder below the temporary one."""
+    """Let all users enter a folder below the temporary one."""
     for path in folder.parents:
         mode = path.stat().st_mode
         if path.is_relative_to(tempfile.gettempdir()) and not mode & 1:
@@ -19,7 +19,7 @@ def open_way(folder: Path) -> None:
 
 
 def open_copy(program: Path, folder: Path) -> Path:
-    """A copy, in a folder below the temporary one, that everybody may run."""
+    """Copy a program that all users may run to a folder below the temporary one."""
     folder.chmod(0o755)
     open_way(folder)
     return Path(shutil.copy2(program, folder))

@@ -1,8 +1,8 @@
-"""Stand-ins for other programs, which answer in the process of the test.
+"""Replacements of other programs, which answer in the process of the test.
 
-A stand-in for sbatch, sacct or qsub is a Python script on PATH whose first line names this
-interpreter; it is executed here. `steelyard-node netem parse` answers what it has answered before.
-No test waits for a process.
+A replacement of sbatch, sacct or qsub is a Python script on PATH whose first line names this
+interpreter; it is executed here. `steelyard-node netem parse` returns recorded answers. No test
+waits for a process.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from unittest import mock
 from tests import record_netem
 
 answers = functools.cache(record_netem.read_answers)
-ONE_AT_A_TIME = threading.Lock()  # arguments, environment and output belong to the whole process
+ONE_AT_A_TIME = threading.Lock()  # arguments, environment and output belong to the complete process
 
 
 def answer(
     argv: Sequence[str | Path], env: Mapping[str, str], options: Mapping[str, Any]
 ) -> subprocess.CompletedProcess[Any] | None:
-    """What subprocess.run(argv, **options) returns; None when no stand-in is meant.
+    """Return the result of subprocess.run(argv, **options); None if no replacement exists.
 
-    Raises what subprocess.run raises: FileNotFoundError when there is no such program, ValueError
-    for an argument with a NUL.
+    Raises the exceptions of subprocess.run: FileNotFoundError if the program does not exist,
+    ValueError for an argument with a NUL.
     """
     found = shutil.which(str(argv[0]), path=env.get("PATH", os.defpath))
     if found is None:
@@ -56,7 +56,7 @@ def answer(
 def recorded(
     program: str, words: list[str], options: Mapping[str, Any]
 ) -> subprocess.CompletedProcess[Any] | None:
-    """The node program's answer about a network condition, which only that program can parse."""
+    """Return the node program's recorded answer for a condition, which only it can parse."""
     if words[:3] != ["netem", "parse", "--"]:
         return None
     assert words[3] in answers(), f"no answer to {words[3]!r} is recorded: tests/record_netem.py"
@@ -64,7 +64,7 @@ def recorded(
 
 
 def execute(program: Path, argv: Sequence[str], env: Mapping[str, str]) -> tuple[int, str, str]:
-    """Exit code, output and error output, as of a process."""
+    """Return exit code, output and error output, as of a process."""
     out, err, code = io.StringIO(), io.StringIO(), 0
     with (
         mock.patch.object(sys, "argv", [str(program), *argv]),
@@ -83,7 +83,7 @@ def execute(program: Path, argv: Sequence[str], env: Mapping[str, str]) -> tuple
 def completed(
     program: str, words: list[str], said: tuple[int, str, str], options: Mapping[str, Any]
 ) -> subprocess.CompletedProcess[Any]:
-    """With its output where the caller wants it."""
+    """Return a completed process, with its output where the caller requested it."""
     streams: list[Any] = []
     for name, text in zip(("stdout", "stderr"), said[1:], strict=True):
         target = options.get(name)

@@ -1,5 +1,8 @@
-"""A machine for a while, of a kernel of any release of Debian: emulated in software, from a few files
-in memory (tests/guests/kernels/init.sh); what tests/guests/kernels/cases.sh finds in it comes back."""
+"""A temporary machine with a kernel of any release of Debian, emulated in software.
+
+It boots from a few files in memory (tests/guests/kernels/init.sh), and returns the results of
+tests/guests/kernels/cases.sh.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,14 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[3]
-KERNELS = Path("/var/tmp/steelyard-kernels")  # fetched once
-BOOT_S = 900  # some 100 where nothing else runs
+KERNELS = Path("/var/tmp/steelyard-kernels")  # downloaded once
+BOOT_S = 900  # some 100 on an idle machine
 NO_SUCH_SUITE = 3
 
 
 @dataclass(frozen=True)
 class Guest:
-    """What came back."""
+    """The results."""
 
     folder: Path
 
@@ -40,7 +43,7 @@ class Guest:
 
 
 def fetched(suite: str) -> Path:
-    """The newest kernel of that release."""
+    """Return the newest kernel of a release; download it if necessary."""
     KERNELS.mkdir(exist_ok=True)
     path = KERNELS / f"{suite}.vmlinuz"
     done = subprocess.run(
@@ -58,7 +61,7 @@ def libraries(program: Path) -> Iterator[Path]:
 
 
 def make_files(folder: Path) -> Path:
-    """All that there is: an archive that the kernel unpacks."""
+    """Make all files of the guest: an archive that the kernel unpacks."""
     root, archive = folder / "root", folder / "root.cpio"
     (root / "bin").mkdir(parents=True)
     for name in ("proc", "sys", "dev", "run", "tmp"):
@@ -89,7 +92,7 @@ def make_files(folder: Path) -> Path:
 
 
 def boot(suite: str, folder: Path) -> Guest:
-    """Until it switches itself off."""
+    """Boot a guest and wait until it switches itself off."""
     kernel, files = fetched(suite), make_files(folder)
     console, back, out = folder / "console", folder / "out.tar", folder / "out"
     argv = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",

@@ -1,5 +1,7 @@
-"""A virtual node (User Mode Linux) for a while, of this machine's kernel package or of a newer one:
-conditions are put in place in it, and undone (tests/guests/netem/inside.sh)."""
+"""A temporary virtual node (User Mode Linux), of this machine's kernel package or of a newer one.
+
+Conditions are applied in it, and undone (tests/guests/netem/inside.sh).
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[3]
-KERNELS = Path("/var/tmp/steelyard-kernels")  # as folders of other releases: fetched once
+KERNELS = Path("/var/tmp/steelyard-kernels")  # folders of other releases, downloaded once
 LIBRARIES = "/usr/lib/x86_64-linux-gnu"
 BOOT_S = 400
 
-# The newer C library lies above this machine's for this process and what it starts alone.
+# The newer C library covers this machine's, only for this process and its children.
 BOOT = f"""
 [ -z "$LIBRARY" ] || mount -t overlay -o "lowerdir=$LIBRARY:{LIBRARIES}" overlay {LIBRARIES}
 exec env TMPDIR=/dev/shm LD_PRELOAD="$PRELOAD" timeout {BOOT_S} "$@"
@@ -26,7 +28,7 @@ exec env TMPDIR=/dev/shm LD_PRELOAD="$PRELOAD" timeout {BOOT_S} "$@"
 
 @dataclass(frozen=True)
 class Kernel:
-    """One that can be booted, and its modules."""
+    """A kernel that can be booted, and its modules."""
 
     program: str
     modules: str
@@ -37,7 +39,7 @@ OWN = Kernel("linux.uml", "/usr/lib/uml/modules")
 
 
 def newer(suite: str) -> Kernel:
-    """That of another release of Debian."""
+    """Return the kernel of another release of Debian."""
     folder = KERNELS / suite
     KERNELS.mkdir(exist_ok=True)
     subprocess.run([ROOT / "tests/guests/netem/kernel.sh", suite, folder], check=True, timeout=300)
@@ -46,18 +48,21 @@ def newer(suite: str) -> Kernel:
 
 @dataclass(frozen=True)
 class Case:
-    """What came of one condition."""
+    """The results of one condition."""
 
     folder: Path
     name: str
 
     def text(self, kind: str) -> str:
-        """out: what its command said; err: why it was refused; before, after: the queues."""
+        """Return a text of the case.
+
+        out: the command's output; err: why it was refused; before, after: the queues.
+        """
         return (self.folder / f"{self.name}.{kind}").read_text()
 
     @property
     def done(self) -> dict[str, Any]:
-        """The document at its end; it was as asked, held, and is undone."""
+        """Return the final document, checked to be as requested, effective and undone."""
         found: dict[str, Any] = json.loads(self.text("done"))
         assert found["applied"] == found["requested"]
         assert found["valid"] is True, found["invalid_reason"]
@@ -66,14 +71,14 @@ class Case:
         return found
 
     def rtt_ms(self, which: str) -> float:
-        """What ping -q says: min, avg or max."""
+        """Return a time that ping -q prints: min, avg or max."""
         found = re.search(r"= ([\d.]+)/([\d.]+)/([\d.]+)/", self.text("out"))
         assert found, self.text("out")
         return float(found[1 + ("min", "avg", "max").index(which)])
 
 
 def boot(kernel: Kernel, folder: Path, cases: Sequence[tuple[str, str, str]]) -> Mapping[str, Case]:
-    """One guest, all cases (name, specification, command), one after another."""
+    """Boot one guest and run all cases (name, specification, command), one after another."""
     (folder / "cases").write_text("".join(f"{' '.join(case)}\n" for case in cases))
     words = [kernel.program, "rootfstype=hostfs", "rootflags=/", "ro", "mem=512M",
              f"init={ROOT}/tests/guests/layouts/guest_init.sh", "quiet", "con=null", "con0=fd:0,fd:1",

@@ -14,12 +14,12 @@ from tests.throwaway_lab import Lab, until, virtual_config
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
 
-__all__ = ["cluster", "lab"]  # for what runs on host nodes beside the guests
+__all__ = ["cluster", "lab"]  # fixtures of host nodes without guests
 
 
 @pytest.fixture(scope="session")
 def virtual_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwaway.Cluster]:
-    """A host node and two guests; `nobody` owns the folder `home` beside the cluster's.
+    """Start a host node and two guests; `nobody` owns the folder `home` next to the cluster's.
 
     It needs root, and is never skipped.
     """
@@ -38,7 +38,7 @@ def virtual_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwa
 
 @pytest.fixture
 def virtual_lab(virtual_cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Lab]:
-    """The cluster with guests for one test: its jobs are cancelled, no node is drained."""
+    """The cluster with guests for one test: its jobs are cancelled, and no node may be drained."""
     lab = Lab(virtual_cluster, tmp_path)
     yield lab
     lab.cancel()

@@ -1,4 +1,4 @@
-"""One MPI program in containers of two nodes, and what each of its ranks reports."""
+"""One MPI program in containers of two nodes, and the reports of its ranks."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class = "S"
 ranks = {ranks}
 folder = "{folder}"
 """
-# A container's own programs, beside make_image.sh's.
+# Programs of a container, in addition to those of make_image.sh.
 PROGRAMS = (
     "chmod", "cut", "date", "dirname", "env", "grep", "mkdir", "mkfifo", "mktemp", "mv", "orted",
     "orterun", "readlink", "setpriv", "sort", "stat", "timeout", "touch", "tr", "uname",
 )  # fmt: skip
-# A program of MPI's as a user has it: it notes where its rank is, and what that received.
+# A user's MPI program: it reports where its rank runs, and what the rank received.
 PROGRAM = """\
 #!/bin/bash
 "$STEELYARD_NPB" is --class S || exit
@@ -49,7 +49,7 @@ done </proc/net/dev
 printf '%s\\n' "${BASH_REMATCH[1]:--}" "$(readlink /proc/self/ns/pid)" \
     "$(readlink /proc/self/ns/net)" "$received" >"$0.$OMPI_COMM_WORLD_RANK"
 """
-# Open MPI as it is on this machine, and what it and the program are linked to: FOLDER PROGRAM.
+# Adds this machine's Open MPI, and the libraries of it and of the program: FOLDER PROGRAM.
 ADD_MPI = """
 lib=$(readlink -f /usr/lib/*/libopen-rte.so.* | head -n 1) lib=${lib%/*}
 tar --dereference --exclude={include,'*'ucx'*','*'ofi'*','*'openib'*'} -cPf - /etc/openmpi /usr/share/openmpi \
@@ -63,9 +63,9 @@ done
 
 
 class Rank(NamedTuple):
-    """As it told itself."""
+    """A rank's report."""
 
-    guest: str  # by the kernel's own command line; -: this machine
+    guest: str  # from the kernel's command line; -: this machine
     pids: str
     network: str
     received_bytes: int
@@ -73,7 +73,7 @@ class Rank(NamedTuple):
 
 @pytest.fixture(scope="module")
 def root_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few programs of this machine and Open MPI; the guests see it."""
+    """Make a folder with a few programs of this machine and Open MPI, which guests can read."""
     at = tmp_path_factory.mktemp("root")
     subprocess.run([ROOT / "tests/make_image.sh", at / "tar", *PROGRAMS], check=True, timeout=60)
     folder = at / "root"
@@ -81,7 +81,7 @@ def root_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(["tar", "-C", folder, "-xf", at / "tar"], check=True, timeout=60)
     words = ["bash", "-euc", ADD_MPI, "-", str(folder), str(ROOT / "build/bin/npb-is")]
     subprocess.run(words, check=True, timeout=60)
-    (folder / "etc/os-release").write_text("ID=test\n")  # systemd-nspawn looks for it
+    (folder / "etc/os-release").write_text("ID=test\n")  # required by systemd-nspawn
     return folder
 
 
@@ -94,7 +94,7 @@ def nspawn(root_folder: Path) -> str:
 
 @pytest.fixture
 def lxc(root_folder: Path) -> Iterator[str]:
-    """A container that stands still; guests that are started later do not see it."""
+    """Make a stopped container; guests that are started later do not see it."""
     if shutil.which("lxc-execute") is None:
         pytest.skip("LXC is not on this machine: apt install lxc")
     folder = Path(f"/var/lib/lxc/steelyard-{os.getpid()}")
@@ -109,13 +109,13 @@ def lxc_config(root_folder: Path) -> str:
 
 
 def ranks(program: Path) -> list[Rank]:
-    """All that have told where they were, by number."""
+    """Return all ranks that reported, by number."""
     texts = [path.read_text().split() for path in sorted(program.parent.glob(f"{program.name}.*"))]
     return [Rank(*words[:3], int(words[3])) for words in texts]
 
 
 def submitted(lab: Lab, level: str, where: str, count: int) -> list[Rank]:
-    """The run has ended well, and its `count` ranks, one a container, have told where they were."""
+    """Submit a run, check its end, and return its `count` ranks' reports, one per container."""
     program = lab.work / "programs" / f"is.S.{count}"
     program.parent.mkdir()
     program.write_text(PROGRAM)
@@ -127,8 +127,8 @@ def submitted(lab: Lab, level: str, where: str, count: int) -> list[Rank]:
     lab.collect("far.toml")
     assert lab.rows("far", "SELECT state, reason FROM runs") == [("completed", None)]
     found = ranks(program)
-    # Of ten times 2^16 keys each has its part, of which most are others', two bytes each at least; and
-    # what else ranks tell each other.
+    # Each rank has a part of ten times 2^16 keys, most of which are from other ranks, with at least
+    # two bytes each; other messages are added.
     least_bytes = 10 * 2**16 / count * (count - 1) / count * 2
     most_bytes = 4 * least_bytes + OTHERS_BYTES * count
     assert all(least_bytes < rank.received_bytes < most_bytes for rank in found), found
@@ -136,13 +136,13 @@ def submitted(lab: Lab, level: str, where: str, count: int) -> list[Rank]:
 
 
 def addresses(lab: Lab, level: str) -> list[str]:
-    """Of the containers, as tagged."""
+    """Return the addresses of the containers in the tags."""
     noted = dict(lab.rows("far", "SELECT key, value FROM tags WHERE key LIKE 'launcher%'"))
     assert (noted["launcher"], noted["launcher_measured"]) == (level, "yes")
     return sorted(set(noted["launcher_addresses"].split()))
 
 
 def level_of(request: pytest.FixtureRequest, kind: str, network: str, containers: int) -> str:
-    """The launcher of a study."""
+    """Return the launcher of a study."""
     options = OPTIONS.format(network=network, containers=containers)
     return f"{request.getfixturevalue(kind)},{options}"

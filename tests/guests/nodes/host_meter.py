@@ -1,7 +1,7 @@
-"""A moving meter for the host of virtual nodes: 20 W, and 15 W for each processor at work.
+"""A growing meter for the host of virtual nodes: 20 W, and 15 W for each busy processor.
 
-Writes the counter of a powercap zone, energy_uj, for as long as a process lives. Such joules are
-synthetic: they follow a law that a test knows.
+It writes the counter of a powercap zone, energy_uj, while a process lives. These joules are
+synthetic: they follow a known law.
 """
 
 import os
@@ -14,7 +14,7 @@ PERIOD_S = 0.05
 
 
 def busy_s() -> float:
-    """Processor seconds since the boot, as the sampler counts them (proc(5))."""
+    """Return processor seconds since the boot, as the sampler counts them (proc(5))."""
     with Path("/proc/stat").open(encoding="ascii") as file:
         user, nice, system, _idle, _wait, irq, softirq = map(int, file.readline().split()[1:8])
     return (user + nice + system + irq + softirq) / 100

@@ -1,4 +1,4 @@
-"""Network conditions in guests: many jobs at once, what they saw, what their records say."""
+"""Network conditions in guests: many concurrent jobs, their output and their records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHARED = "shared"  # a partition where two jobs run on one guest
 
 @dataclass
 class Job:
-    """A job that has ended on one node: what it printed, what its record says."""
+    """A job that has ended on one node: its output and its record."""
 
     lab: Lab
     id: str
@@ -37,7 +37,7 @@ class Job:
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """Those of its record; whatever they were, they held, and are undone."""
+        """Return the conditions of its record, checked to be effective and undone."""
         found: dict[str, Any] = self.record["network_conditions"]
         assert found, self.out
         assert found["valid"] is True, found["invalid_reason"]
@@ -46,25 +46,28 @@ class Job:
         return found
 
     def rtt_ms(self, moment: str, which: str) -> float:
-        """Of the round-trip times at one of the four moments: `min` or `median`."""
+        """Return the round-trip time in ms at one of the four moments: `min` or `median`."""
         return float(self.conditions["rtt"][moment][f"{which}_s"] * 1e3)
 
     def added_ms(self, which: str = "min") -> tuple[float, float]:
-        """By how much the round trip was longer at the job's start and at its end. A delay is in
-        the shortest, too, and guests on a busy machine only add; of a jitter the median tells."""
+        """Return by how many ms the round trip was longer at the job's start and at its end.
+
+        Even the shortest round trip contains a delay, and a busy machine only adds to it. For
+        jitter the median is needed.
+        """
         before = self.rtt_ms("before", which)
         start, end = self.rtt_ms("during_start", which), self.rtt_ms("during_end", which)
         assert self.rtt_ms("after", "min") < self.rtt_ms("before", "min") + 1, "not afterwards"
         return start - before, end - before
 
     def word(self, name: str) -> str:
-        """What the script printed as `NAME: …`."""
+        """Return the value that the script printed as `NAME: …`."""
         (found,) = (line for line in self.out.splitlines() if line.startswith(f"{name}: "))
         return found.split(": ", 1)[1]
 
 
 def tree(cluster: Cluster, name: str) -> str:
-    """Queues, filters, routes and devices of a guest, as text."""
+    """Return queues, filters, routes and devices of a guest as text."""
     show = f"tc qdisc show; tc filter show dev {DEVICE}; ip route; ip -o link | sed 's/ link.*//'"
     show += f"; ip -d link show {DEVICE} | grep -o 'gso_max_segs [0-9]*'"
     done = cluster.find_guest(name).run(["sh", "-c", show])
@@ -73,27 +76,27 @@ def tree(cluster: Cluster, name: str) -> str:
 
 
 def address(cluster: Cluster, name: str) -> str:
-    """A node's, in the cluster's network."""
+    """Return a node's address in the cluster's network."""
     network = cluster.state.network
     assert network is not None
     return network.physical if name == "n1" else network.address(name)
 
 
 def submit(lab: Lab, spec: str, *options: str, script: str) -> Job:
-    """An sbatch with conditions."""
+    """Submit a job with conditions."""
     job_id = lab.sbatch("-o", "out.%j", f"--netem={spec}", *options, script=script)
     return Job(lab, job_id, spec)
 
 
 def wait_all(jobs: Mapping[str, Job], state: str = "COMPLETED") -> None:
-    """Until every one has ended so."""
+    """Wait until every job has ended in this state."""
     for name, job in jobs.items():
         assert job.lab.wait_state(job.id, "COMPLETED", "FAILED") == state, (name, job.out)
 
 
 @contextmanager
 def two_on_a_guest(lab: Lab) -> Iterator[None]:
-    """A partition in which a guest's one CPU is given to two jobs at a time."""
+    """Use a partition that gives a guest's only CPU to two jobs at a time."""
     made = lab.run("scontrol", "create", f"partition={SHARED}", "nodes=v[1-2]",
                    "OverSubscribe=FORCE:2")  # fmt: skip
     assert made.returncode == 0, made.stderr
@@ -107,7 +110,7 @@ def two_on_a_guest(lab: Lab) -> Iterator[None]:
 
 
 def states(cluster: Cluster, name: str) -> list[str]:
-    """Names of the conditions that a guest holds, or has not undone."""
+    """Return the names of conditions that a guest has in force, or has not undone."""
     folder = Path(cluster.dir) / "run" / "steelyard" / "netem"
     done = cluster.find_guest(name).run(["ls", str(folder)])
     return [word for word in done.stdout.split() if not word.endswith(".done.json")]

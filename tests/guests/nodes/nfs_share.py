@@ -1,4 +1,4 @@
-"""A share of the file server that the guests have: exported for one test, mounted where it is wanted."""
+"""A share of the guests' file server: exported for one test, mounted on demand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ MOUNT = {
     "4.2": "-t nfs4 -o vers=4.2 nfs:/own",
     "3": f"-t nfs -o vers=3,proto=tcp,port=2049,mountproto=tcp,mountport=20048,nolock nfs:{SHARE}",
 }
-# A file system of its own: below the one that is exported to root, too, it would be reached by that.
+# A separate file system: one below the file system that is exported to root would be accessible
+# through that, too.
 EXPORT = """
 set -eu
 mkdir -p {share}
@@ -26,7 +27,7 @@ UNEXPORT = "exportfs -u {network}:{share}; umount {share}"
 
 
 def shell(guest: Guest, script: str, timeout_s: float = 60.0) -> str:
-    """As the guest's root; what it says."""
+    """Run a script as the guest's root; return its output."""
     done = guest.run(["sh", "-c", script], timeout_s=timeout_s)
     assert done.returncode == 0, f"{script}: {done.stdout}{done.stderr}"
     return done.stdout
@@ -34,7 +35,10 @@ def shell(guest: Guest, script: str, timeout_s: float = 60.0) -> str:
 
 @contextlib.contextmanager
 def exported(lab: Lab, squash: str) -> Iterator[Guest]:
-    """The server, as long as it exports SHARE, an empty file system; `squash`: what root is there."""
+    """Export SHARE, an empty file system, for the `with` statement; yield the server.
+
+    `squash` maps the client's root.
+    """
     network = lab.cluster.state.network
     assert network is not None
     words = {"share": SHARE, "network": f"{network.prefix}.0/24", "squash": squash}

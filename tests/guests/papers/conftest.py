@@ -1,4 +1,4 @@
-"""A cluster of one host node and three virtual ones, on which the four papers are redone in small."""
+"""A cluster of one host node and three virtual ones, on which the four papers are reproduced."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from tests.throwaway_lab import Lab, until, virtual_config
 from steelyard.wrappers.cluster import cluster as throwaway
 
 HERE = Path(__file__).parent
-REPORTS = HERE.parents[2] / "build/papers"  # what `tests/run.sh papers` leaves to be looked at
+REPORTS = HERE.parents[2] / "build/papers"  # `tests/run.sh papers` stores the reports there
 GUESTS = ("v1", "v2", "v3")
-LIMIT_S = 1500.0  # of a study: half an hour is for all four
+LIMIT_S = 1500.0  # per study; all four take half an hour
 PASSED = 3  # repeats in the studies of this folder
 
 
 @dataclass(frozen=True)
 class Told:
-    """A study that was run, and what its report says."""
+    """A study that was run, and its report."""
 
     rows: list[dict[str, Any]]
     slopes: list[dict[str, Any]]
-    claims: dict[str, str]  # a claim's words: its verdict
-    printed: list[dict[str, Any]]  # the paper's numbers, and ours beside them
-    text: str  # the report as a terminal shows it
+    claims: dict[str, str]  # verdict by a claim's text
+    printed: list[dict[str, Any]]  # the paper's numbers with ours
+    text: str  # the report on a terminal
 
     def row(self, metric: str, *words: str) -> dict[str, Any]:
-        """The one row of a metric whose variant and condition have these words."""
+        """Return the only row of a metric whose variant and condition contain these words."""
         (found,) = [
             row
             for row in self.rows
@@ -48,10 +48,13 @@ class Papers:
     """The cluster, and studies on it."""
 
     lab: Lab
-    network: str  # addresses of the guests and of nobody else
+    network: str  # addresses of the guests only
 
     def run(self, name: str, paper: str, spoil: Callable[[], bool] = lambda: True) -> Told:
-        """Submit, wait, collect, report beside the paper. `spoil` is called until it has succeeded."""
+        """Submit, wait, collect, and report the comparison with the paper.
+
+        `spoil` is called until it succeeds.
+        """
         text = (HERE / f"{name}.toml").read_text(encoding="utf-8")
         file = f"{name}.toml"
         text = text.replace("{guests}", self.network).replace("{folder}", str(self.lab.work))
@@ -77,13 +80,13 @@ class Papers:
         return Told(found["rows"], found["slopes"], claims, found["beside"]["printed"], text)
 
     def seen(self, file: str) -> Any:
-        """How far a study is, for whoever waits in vain."""
+        """Return a study's progress, for the message of a timeout."""
         return lambda: self.lab.ours("status", file).stdout
 
 
 @pytest.fixture(scope="session")
 def papers_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwaway.Cluster]:
-    """n1, v1 to v3; each guest has a meter of its own, so that there are joules."""
+    """Start n1, v1 to v3; each guest has its own meter, so that joules exist."""
     with tempfile.TemporaryDirectory(prefix="sypap-", dir="/tmp") as folder:
         Path(folder).chmod(0o711)
         config = virtual_config(Path(folder) / "c", (tmp_path_factory.getbasetemp(),))
@@ -95,7 +98,7 @@ def papers_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[throwaw
 
 
 def start_meter(cluster: throwaway.Cluster, name: str) -> None:
-    """meter.py in a guest, for as long as the guest lives. Such joules are synthetic."""
+    """Run meter.py in a guest until its end. These joules are synthetic."""
     guest = cluster.find_guest(name)
     text = (HERE / "meter.py").read_text(encoding="utf-8")
     script = "cat >/run/meter.py; setsid python3 /run/meter.py </dev/null >/run/meter.log 2>&1 &"

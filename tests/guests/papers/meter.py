@@ -1,8 +1,8 @@
-"""A meter for a virtual node, which has none: 5 W, and 10 W for each processor at work.
+"""A meter for a virtual node, which has none: 5 W, and 10 W for each busy processor.
 
-Runs in the guest as root and writes a file that Steelyard reads (docs/sampler.md, “A meter of your
-own”). Its joules are synthetic: they show that power is read, integrated and joined, and nothing of
-what a node really draws.
+It runs in the guest as root and writes a file that Steelyard reads (docs/sampler.md, “A meter of
+your own”). Its joules are synthetic: they show that power is read, integrated and joined, but not a
+node's real power.
 """
 
 import time
@@ -14,7 +14,7 @@ PERIOD_S = 0.25
 
 
 def busy_s() -> float:
-    """Processor seconds that were not idle since the boot (proc(5))."""
+    """Return busy processor seconds since the boot (proc(5))."""
     numbers = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:]]
     idle, waiting = numbers[3], numbers[4]
     return (sum(numbers[:8]) - idle - waiting) / TICKS_PER_S

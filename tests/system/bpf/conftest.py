@@ -1,4 +1,4 @@
-"""The kernel counts: in a mount namespace of the test's own, with a bpf filesystem of its own."""
+"""The kernel's counts, in a private mount namespace with a private bpf filesystem."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def able() -> None:
 
 @pytest.fixture
 def inside(able: None, tmp_path: Path) -> Inside:
-    """Run a script with $BASE in a bpf filesystem that nobody else sees."""
+    """Return a function that runs a script with $BASE in a private bpf filesystem."""
     place = tmp_path / "bpffs"
     place.mkdir()
 
@@ -53,7 +53,7 @@ def inside(able: None, tmp_path: Path) -> Inside:
 
 @pytest.fixture
 def count(inside: Inside, load: Path) -> Count:
-    """What the load says of itself, and what the kernel has counted."""
+    """Return a function that yields the load's own counts, and the kernel's."""
 
     def run(
         how: str, children: int, burn_us: int, more: str = "", options: str = "", before: str = ""
@@ -71,7 +71,7 @@ def count(inside: Inside, load: Path) -> Count:
 
 @pytest.fixture
 def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """A process that waits for a line from tell(); killed when the test is over."""
+    """Start processes that wait for a line from tell(); kill them after the test."""
     found = []
 
     def start(*command: str) -> subprocess.Popen[str]:
@@ -88,13 +88,13 @@ def started() -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 
 def tell(process: subprocess.Popen[str]) -> None:
-    """Let it go on."""
+    """Let a process continue."""
     assert process.stdin
     process.stdin.write("\n")
     process.stdin.flush()
 
 
 def answer(process: subprocess.Popen[str]) -> str:
-    """The next line that it says."""
+    """Return the next line that a process prints."""
     assert process.stdout
     return process.stdout.readline()

@@ -16,7 +16,7 @@ time_out = "00:02:00"
 
 
 def collected(lab: Lab, text: str) -> None:
-    """The study, from its submission to its database."""
+    """Submit the study, wait for it and collect it."""
     (lab.work / "bench.toml").write_text(text, encoding="utf-8")
     lab.steelyard("submit", "bench.toml")
     lab.wait_study("bench.toml")

@@ -17,7 +17,7 @@ from steelyard.wrappers.cluster.config import ClusterConfig
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[throwaway.Cluster]:
-    """One cluster for all tests; without Slurm they are skipped, in CI they fail."""
+    """Start one cluster for all tests; without Slurm they are skipped, in CI they fail."""
     try:
         plugin, node_program = throwaway.find_plugin()
         with (
@@ -41,7 +41,7 @@ def cluster() -> Iterator[throwaway.Cluster]:
 
 @pytest.fixture
 def commands(cluster: throwaway.Cluster, tmp_path: Path) -> Lab:
-    """The cluster for commands that submit nothing: there is no job to wait for afterwards."""
+    """The cluster for commands that submit nothing: no job must end afterwards."""
     return Lab(cluster, tmp_path)
 
 
@@ -53,5 +53,5 @@ def lab(cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Lab]:
     lab.cancel()
     until(lambda: not lab.queued() & set(lab.jobs), "the test's jobs have ended")
     until(lambda: not lab.samplers(), "every sampler of the test has ended")
-    # A node completes a moment longer than its job.
+    # A node completes a job later than the job ends.
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "no node is drained, down or completing")

@@ -18,12 +18,12 @@ from tests.system.cvmfs.conftest import NAME
 from tests.system.cvmfs.repository import Repository
 from tests.waiting import wait_for
 
-# Program: what brings it, and the source of its mounts.
+# By program: its package, and the source of its mounts.
 CLIENTS = {
     "cvmfs2": ("CERN's client, no Debian package", "cvmfs2"),
     "cvmfs-cli": ("the client in Rust: cargo install cvmfs", "cernvmfs"),
 }
-# default.conf of CernVM-FS, without what a site has.
+# default.conf of CernVM-FS, without a site's settings.
 CONFIGURATION = """
 CVMFS_SERVER_URL={url}
 CVMFS_HTTP_PROXY=DIRECT
@@ -37,20 +37,20 @@ CVMFS_SEND_INFO_HEADER=no
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """Notes what was requested, and prints nothing."""
+    """Records the requests, and logs nothing."""
 
     def do_GET(self) -> None:
-        """A file below /cvmfs/NAME."""
+        """Send a file below /cvmfs/NAME."""
         assert isinstance(self.server, Server)
         self.server.requested.append(self.path)
         super().do_GET()
 
     def log_message(self, *_: object) -> None:
-        """Silent."""
+        """Log nothing."""
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """What it serves is `folder`; `requested`: paths, in order."""
+    """A server of `folder`; `requested`: paths, in order."""
 
     daemon_threads = True
 
@@ -60,13 +60,13 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), handler)
 
     def objects(self) -> list[str]:
-        """Requested objects of the repository, without the signed files."""
+        """Return the requested objects of the repository, without the signed files."""
         return [path for path in self.requested if path.startswith("/data/")]
 
 
 @contextmanager
 def served(repository: Repository) -> Iterator[Server]:
-    """The server, while the body runs."""
+    """Run the server for the `with` statement."""
     with Server(repository.target) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -79,7 +79,7 @@ def served(repository: Repository) -> Iterator[Server]:
 
 @dataclass
 class Mounted:
-    """A repository where a client has mounted it."""
+    """A repository that a client has mounted."""
 
     program: str
     point: Path
@@ -89,12 +89,12 @@ class Mounted:
 
     @property
     def source(self) -> str:
-        """As the kernel has it of this client."""
+        """Return the mount's source in the kernel."""
         return CLIENTS[self.program][1]
 
 
 def command(program: str, repository: Repository, server: Server, folder: Path) -> list[str]:
-    """Stays in the foreground."""
+    """Return the command line of the client, which stays in the foreground."""
     url, point = f"http://127.0.0.1:{server.server_port}", folder / "mnt"
     if program == "cvmfs-cli":
         return [program, url, str(point), str(folder / "cache")]
@@ -107,7 +107,7 @@ def command(program: str, repository: Repository, server: Server, folder: Path) 
 
 @contextmanager
 def mounted(program: str, repository: Repository, folder: Path) -> Iterator[Mounted]:
-    """By that client, with an empty cache; skips where it cannot be."""
+    """Mount the repository with that client and an empty cache; skip if that is impossible."""
     if shutil.which(program) is None:
         pytest.skip(f"no {program} on the PATH ({CLIENTS[program][0]})")
     if not os.access("/dev/fuse", os.R_OK | os.W_OK):

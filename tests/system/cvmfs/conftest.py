@@ -15,7 +15,7 @@ NESTED = ("/release", "/release/v2/lib")
 
 @dataclass(frozen=True)
 class Published:
-    """What was published, and what of."""
+    """A published repository and its content."""
 
     source: Path
     repository: Repository
@@ -23,7 +23,10 @@ class Published:
 
 @pytest.fixture(scope="session")
 def published(tmp_path_factory: pytest.TempPathFactory) -> Published:
-    """Two revisions; nested catalogs in two levels; a file of three chunks, two names of one content."""
+    """Publish two revisions.
+
+    They have nested catalogs in two levels, a file of three chunks, and two names of one content.
+    """
     folder = tmp_path_factory.mktemp("cvmfs")
     source = folder / "source"
     (source / "release/v2/lib/deep").mkdir(parents=True)

@@ -1,20 +1,21 @@
-"""Makes a CVMFS repository of a folder: files that any HTTP server can serve, for tests with real clients.
+"""Makes a CVMFS repository of a folder: files that any HTTP server can serve, for real clients.
 
-    python -m tests.system.cvmfs.repository NAME SOURCE TARGET [NESTED…]
+python -m tests.system.cvmfs.repository NAME SOURCE TARGET [NESTED…]
 
-SOURCE is the content. TARGET becomes what a server has at /cvmfs/NAME: `.cvmfspublished` (the manifest),
-`.cvmfswhitelist`, and objects in `data/`. Beside it, in TARGET.keys, are the keys; clients need
-NAME.pub. A second call with the same TARGET publishes the next revision with the same keys.
+SOURCE is the content. TARGET becomes what a server has at /cvmfs/NAME: `.cvmfspublished` (the
+manifest), `.cvmfswhitelist`, and objects in `data/`. The keys are next to it in TARGET.keys;
+clients need NAME.pub. A second call with the same TARGET publishes the next revision with the same
+keys.
 
-- An object is the zlib stream of a content, named by the SHA-1 of that stream and a letter: C catalog,
-  H history, P chunk of a file, X certificate, none for a file.
+- An object is the zlib stream of a content, named by the SHA-1 of that stream and a letter: C
+  catalog, H history, P chunk of a file, X certificate, none for a file.
 - A catalog is an SQLite database of a tree of directories; each folder in NESTED has its own.
-- The manifest is signed by the certificate, the whitelist by the master key. The whitelist lists the
-  certificate's fingerprint and expires after 30 days.
+- The manifest is signed by the certificate, the whitelist by the master key. The whitelist lists
+  the certificate's fingerprint and expires after 30 days.
 
-Forms: CernVM-FS 2.12, cvmfs/{catalog_sql,history_sql,manifest,whitelist}.cc and crypto/signature.cc. Not
-made: hard links (each name has its own entry), extended attributes, external files, devices, garbage
-collection.
+The formats are those of CernVM-FS 2.12, cvmfs/{catalog_sql,history_sql,manifest,whitelist}.cc and
+crypto/signature.cc. Not supported: hard links (each name has its own entry), extended attributes,
+external files, devices, garbage collection.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-CHUNK_BYTES = 8 << 20  # a larger file is cut into chunks, as cvmfs_server does around 8 MiB
+CHUNK_BYTES = 8 << 20  # a larger file is divided into chunks, as cvmfs_server does around 8 MiB
 VALID_DAYS = 30
-TTL_S = 240  # how long a client keeps the manifest
+TTL_S = 240  # how long a client uses the manifest
 DIRECTORY, NESTED_MOUNT_POINT, FILE, LINK, NESTED_ROOT, CHUNKED = 1, 2, 4, 8, 32, 64
 COUNTERS = (
     *("regular", "symlink", "special", "dir", "nested", "chunked", "chunks", "file_size"),
@@ -74,7 +75,7 @@ CREATE TABLE properties (key TEXT, value TEXT, CONSTRAINT pk_properties PRIMARY 
 
 @dataclass
 class Repository:
-    """What is made: a folder to serve, and the keys beside it."""
+    """A repository: a folder to serve, and its keys."""
 
     name: str
     target: Path
@@ -83,16 +84,16 @@ class Repository:
 
     @property
     def keys(self) -> Path:
-        """Master key, its public part NAME.pub, and the certificate with its key."""
+        """The folder of the master key, its public NAME.pub, and the certificate with its key."""
         return self.target.with_name(self.target.name + ".keys")
 
     @property
     def public_key(self) -> Path:
-        """What a client verifies the whitelist with."""
+        """Return the key that verifies the whitelist."""
         return self.keys / f"{self.name}.pub"
 
     def store(self, content: bytes, suffix: str = "") -> str:
-        """Write an object; the SHA-1 of its zlib stream, in hexadecimal digits."""
+        """Write an object; return the SHA-1 of its zlib stream, in hexadecimal digits."""
         packed = zlib.compress(content)
         digest = hashlib.sha1(packed).hexdigest()
         path = self.target / "data" / digest[:2] / f"{digest[2:]}{suffix}"
@@ -104,22 +105,22 @@ class Repository:
 
 @dataclass
 class Catalog:
-    """One catalog while it is filled; `root`: "" or /PATH of its directory in the repository."""
+    """A catalog that is being filled; `root`: "" or /PATH of its directory in the repository."""
 
     repository: Repository
     root: str
     database: sqlite3.Connection = field(init=False)
     own: Counter[str] = field(default_factory=Counter)
-    below: Counter[str] = field(default_factory=Counter)  # of the catalogs nested in it
+    below: Counter[str] = field(default_factory=Counter)  # of nested catalogs
 
     def __post_init__(self) -> None:
         self.database = sqlite3.connect(":memory:")
         self.database.executescript(CATALOG_SCHEMA)
 
     def add(self, path: str, source: Path, flags: int = 0) -> None:
-        """One entry. `path`: "" or /PATH; flags of nested catalogs are the caller's."""
+        """Add an entry. `path`: "" or /PATH; the caller passes flags of nested catalogs."""
         found = source.lstat()
-        content, link, size = None, "", found.st_size  # a client expects a text
+        content, link, size = None, "", found.st_size  # clients expect a text
         if stat.S_ISDIR(found.st_mode):
             flags, size = flags | DIRECTORY, 4096
             self.own["dir"] += 1
@@ -145,7 +146,7 @@ class Catalog:
         self.database.execute(f"INSERT INTO catalog VALUES ({','.join('?' * len(row))})", row)
 
     def add_content(self, path: str, source: Path, size: int) -> tuple[int, bytes | None]:
-        """Store a file; its flags and its hash, None where it has chunks."""
+        """Store a file; return its flags and its hash, None if it has chunks."""
         self.own["regular"] += 1
         self.own["file_size"] += size
         if size <= CHUNK_BYTES:
@@ -160,14 +161,14 @@ class Catalog:
         return FILE | CHUNKED, None
 
     def add_nested(self, path: str, nested: Catalog) -> None:
-        """A catalog that is complete, at its directory."""
+        """Add a complete catalog at its directory."""
         digest, size = nested.store()
         self.database.execute("INSERT INTO nested_catalogs VALUES (?,?,?)", (path, digest, size))
         self.own["nested"] += 1
         self.below += nested.own + nested.below
 
     def store(self) -> tuple[str, int]:
-        """Write the catalog; its hash, and its size in bytes before compression."""
+        """Write the catalog; return its hash, and its size in bytes before compression."""
         known = {"self": self.own, "subtree": self.below}
         rows = [(f"{kind}_{key}", found[key]) for kind, found in known.items() for key in COUNTERS]
         self.database.executemany("INSERT INTO statistics VALUES (?,?)", rows)
@@ -180,7 +181,7 @@ class Catalog:
 
 
 def path_key(path: str) -> tuple[int, int]:
-    """MD5 of a path as two signed numbers of 64 bits, the form of catalogs."""
+    """Return the MD5 of a path as two signed numbers of 64 bits, the form of catalogs."""
     digest = hashlib.md5(path.encode(), usedforsecurity=False).digest()
     first, second = digest[:8], digest[8:]
     return int.from_bytes(first, "little", signed=True), int.from_bytes(
@@ -189,7 +190,7 @@ def path_key(path: str) -> tuple[int, int]:
 
 
 def pieces(source: Path) -> Iterator[tuple[int, bytes]]:
-    """Offset and content of each chunk of a file."""
+    """Yield offset and content of each chunk of a file."""
     with source.open("rb") as file:
         offset = 0
         while piece := file.read(CHUNK_BYTES):
@@ -198,7 +199,7 @@ def pieces(source: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def finished(database: sqlite3.Connection, properties: dict[str, object]) -> bytes:
-    """The database file, with its properties."""
+    """Return the database file, with its properties."""
     rows = [(key, str(value)) for key, value in properties.items()]
     database.executemany("INSERT INTO properties VALUES (?,?)", rows)
     database.commit()
@@ -208,7 +209,7 @@ def finished(database: sqlite3.Connection, properties: dict[str, object]) -> byt
 
 
 def fill(catalog: Catalog, top: Path, path: str, nested: frozenset[str]) -> None:
-    """Add what is below a directory, in the order of names."""
+    """Add the content of a directory, in the order of names."""
     for source in sorted((top / path.lstrip("/")).iterdir()):
         inner = f"{path}/{source.name}"
         if inner in nested:
@@ -227,12 +228,12 @@ def fill(catalog: Catalog, top: Path, path: str, nested: frozenset[str]) -> None
 
 
 def openssl(*words: str | Path, data: bytes = b"") -> bytes:
-    """What it prints."""
+    """Return the output of openssl."""
     return subprocess.run(["openssl", *words], input=data, capture_output=True, check=True).stdout
 
 
 def make_keys(repository: Repository) -> None:
-    """A master key for the whitelist, and a certificate for manifests; existing ones stay."""
+    """Make a master key for the whitelist, and a certificate for manifests, unless they exist."""
     keys = repository.keys
     if repository.public_key.exists():
         return
@@ -245,13 +246,13 @@ def make_keys(repository: Repository) -> None:
 
 
 def sealed(text: str) -> tuple[bytes, bytes]:
-    """A text as it is signed: with its hash below two dashes; and that hash, which the key signs."""
+    """Return the text with its hash below two dashes, and the hash, which the key signs."""
     digest = hashlib.sha1(text.encode()).hexdigest().encode()
     return text.encode() + b"--\n" + digest + b"\n", digest
 
 
 def write_manifest(repository: Repository, catalog: tuple[str, int], history: str) -> None:
-    """`.cvmfspublished`, which names the root catalog. SHA-1 of the hash is what the key signs."""
+    """Write `.cvmfspublished`, which names the root catalog. The key signs SHA-1 of the hash."""
     certificate = (repository.keys / "certificate.crt").read_bytes()
     fields: dict[str, object] = {
         "C": catalog[0],
@@ -267,7 +268,7 @@ def write_manifest(repository: Repository, catalog: tuple[str, int], history: st
 
 
 def write_whitelist(repository: Repository) -> None:
-    """`.cvmfswhitelist`: which certificate may sign. The hash itself is signed, without a digest."""
+    """Write `.cvmfswhitelist`: the valid certificate. The hash itself is signed, not a digest."""
     certificate = repository.keys / "certificate.crt"
     words = openssl("x509", "-in", certificate, "-noout", "-fingerprint", "-sha1").decode()
     made = datetime.datetime.fromtimestamp(repository.now_s, datetime.UTC)
@@ -280,7 +281,7 @@ def write_whitelist(repository: Repository) -> None:
 
 
 def put(repository: Repository, name: str, content: bytes) -> None:
-    """Replace a signed file at once: a client may be reading it."""
+    """Replace a signed file atomically: a client may be reading it."""
     with tempfile.NamedTemporaryFile(dir=repository.target, delete=False) as file:
         file.write(content)
     Path(file.name).chmod(0o644)
@@ -288,7 +289,7 @@ def put(repository: Repository, name: str, content: bytes) -> None:
 
 
 def history_of(repository: Repository, catalog: tuple[str, int]) -> str:
-    """Store the list of named revisions, which has the newest one; its hash."""
+    """Store the list of named revisions with the newest one; return its hash."""
     database = sqlite3.connect(":memory:")
     database.executescript(HISTORY_SCHEMA)
     row = ("trunk", catalog[0], repository.revision, repository.now_s, 0, "", catalog[1], "")
@@ -299,7 +300,7 @@ def history_of(repository: Repository, catalog: tuple[str, int]) -> str:
 
 
 def published_revision(target: Path) -> int:
-    """Of the manifest that is in the folder; 0 without one."""
+    """Return the revision of the folder's manifest; 0 without one."""
     path = target / ".cvmfspublished"
     if not path.exists():
         return 0

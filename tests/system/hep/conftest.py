@@ -1,4 +1,4 @@
-"""A small input file, and a real XRootD server of it."""
+"""A small input file, and a real XRootD server for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SMALL: dict[str, object] = {"events": 3000, "cluster": 1000, "seed": 7, "step": 
 
 @dataclass
 class Server:
-    """A server that runs: its process (server.py), what it said."""
+    """A running server: its process (server.py), and its output."""
 
     process: subprocess.Popen[str]
     words: dict[str, Any]
@@ -51,13 +51,13 @@ class Server:
 
 
 def parameters(benchmark: str, **given: object) -> dict[str, str]:
-    """The variables of run.sh."""
+    """Return the variables of run.sh."""
     values = registry.load(benchmark).check_parameters(given)
     return {f"SY_PARAM_{k.upper()}": shell_text(v) for k, v in values.items()}
 
 
 def own_folder(pid: int) -> str:
-    """The folder that the guard of a server is to remove, from its command line."""
+    """Return the folder that the guard of a server removes, from its command line."""
     done = subprocess.run(
         ["ps", "-ww", "-o", "args=", "--ppid", str(pid)],
         capture_output=True,
@@ -69,7 +69,7 @@ def own_folder(pid: int) -> str:
 
 
 class Study:
-    """A study's folder with the input in it, and one run."""
+    """A study's folder that contains the input, and one run."""
 
     def __init__(self, folder: Path, base: Path, data: Path) -> None:
         self.folder, self.scratch = folder / "my study", base / "scratch"
@@ -80,7 +80,7 @@ class Study:
         (self.folder / "lib/steelyard.sh").write_text(registry.library(), encoding="utf-8")
 
     def run(self, benchmark: str, **given: object) -> dict[str, Any]:
-        """Execute it; result.json. The parser gets the same parameters."""
+        """Execute the run; return result.json. The parser gets the same parameters."""
         self.benchmark, self.given = registry.load(benchmark), {**small(benchmark), **given}
         text = runscript.render(
             self.benchmark, self.given, study_dir=self.folder, run_id=RUN_ID,
@@ -99,7 +99,7 @@ class Study:
         return found
 
     def iteration(self, number: int) -> dict[str, Any]:
-        """What the clients said of it."""
+        """Return the clients' output of an iteration."""
         lines = [json.loads(line) for line in (self.attempt / "out.0").read_text().splitlines()]
         return next(line for line in lines if line.get("iteration") == number)
 
@@ -107,11 +107,11 @@ class Study:
         return self.benchmark.parse(self.attempt, 0, self.given)
 
     def figures(self) -> dict[str, float]:
-        """Those of the first iteration."""
+        """Return the figures of the first iteration."""
         return {r.metric: r.value for r in self.results() if r.iteration == 1}
 
     def completed(self, benchmark: str, **given: object) -> dict[str, float]:
-        """The figures of a run that must go well."""
+        """Return the figures of a run that must succeed."""
         found = self.run(benchmark, **given)
         assert found["state"] == "completed", found["reason"]
         return self.figures()
@@ -124,7 +124,7 @@ def small(benchmark: str) -> dict[str, object]:
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the input of RECIPE in it."""
+    """Make a folder with the input of RECIPE."""
     folder = tmp_path_factory.mktemp("hep")
     input_files.keep_file(folder, RECIPE)
     return folder
@@ -132,7 +132,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def base() -> Iterator[Path]:
-    """Scratch that everybody may enter, pytest's own folder not: the server of root is nobody."""
+    """Make a scratch folder that all users may enter, unlike pytest's: root's server is nobody."""
     with tempfile.TemporaryDirectory(prefix="syhep-", dir="/tmp") as name:
         Path(name).chmod(0o711)
         yield Path(name)
@@ -140,7 +140,7 @@ def base() -> Iterator[Path]:
 
 @pytest.fixture
 def start(data: Path, base: Path, tmp_path: Path) -> Iterator[Callable[..., Server]]:
-    """Starts servers; they are gone afterwards, whatever the test did."""
+    """Return a function that starts servers; they are ended after the test."""
     if shutil.which("xrootd") is None:
         pytest.skip("no xrootd (Debian: xrootd-server)")
     started: list[subprocess.Popen[str]] = []

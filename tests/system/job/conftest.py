@@ -28,7 +28,7 @@ MOM = Path(__file__).with_name("mom.py")
 
 
 def make_old(path: Path) -> None:
-    """As if the state had been written two minutes ago."""
+    """Set the times of a state two minutes back."""
     with contextlib.suppress(FileNotFoundError):
         text = path.read_text()
         if text:
@@ -40,12 +40,12 @@ def make_old(path: Path) -> None:
 
 
 def mark(job_id: str) -> str:
-    """What processes have in their environment: jobs of tests beside this one have other ids."""
+    """Return the mark in the environment of a job's processes; ids of concurrent tests differ."""
     return f"PBS_JOBID={job_id}.{os.getpid()}"
 
 
 class Mom:
-    """A running one."""
+    """A running daemon."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(
@@ -71,7 +71,7 @@ class Mom:
         uid: int = USER,
         held: bool = False,
         late_session: bool = False,
-        before: Mapping[str, str] = MappingProxyType({}),  # variables in front of the marks
+        before: Mapping[str, str] = MappingProxyType({}),  # variables before the marks
     ) -> int:
         name, _, value = mark(job_id).partition("=")
         marks = {**before, name: value, "PBS_NODENUM": str(node), "PATH": os.environ["PATH"]}
@@ -84,7 +84,7 @@ class Mom:
         )
 
     def let_continue(self, pid: int) -> None:
-        """A job that was started `held`."""
+        """Continue a job that was started `held`."""
         wait_for("it stands", lambda: state_of(pid) == "T")
         os.kill(pid, signal.SIGCONT)
 
@@ -101,9 +101,7 @@ class Node:
     """One node's folders, and the commands on it."""
 
     base: Path
-    apart: tuple[
-        str, ...
-    ] = ()  # where a bpf filesystem is that nobody else sees: the kernel counts
+    apart: tuple[str, ...] = ()  # with a private bpf filesystem here, the kernel counts
     moms: list[Mom] = field(default_factory=list)
     mom: Mom = field(init=False)
 
@@ -138,14 +136,14 @@ class Node:
         return [f"--run-dir={self.run}", f"--record-dir={self.records}", "--node=n1"]
 
     def other_program(self, name: str, script: str) -> Path:
-        """A node program that is a script; `$program` is the real one."""
+        """Make a node program that is a script; `$program` is the real one."""
         path = self.base / name
         path.write_text(f'#!/bin/sh\nprogram="{find_node_program()}"\n{script}\n')
         path.chmod(0o755)
         return path
 
     def without_sampler(self) -> Path:
-        """One whose samplers never are: then the daemon is who is watched."""
+        """Make a node program whose samplers do not start: then the daemon's end is watched."""
         return self.other_program("no-sampler", '[ "$1" = sample ] && exit 1; exec $program "$@"')
 
     def begin_words(self, job_id: str, *more: str, node: int = 0) -> list[str]:
@@ -182,11 +180,11 @@ class Node:
         return self.run / "job" / f"n1.{job_id}.json"
 
     def sampler(self, job_id: str) -> int:
-        """Its process id."""
+        """Return the sampler's process id."""
         return int(json.loads(self.state(job_id).read_text())["sampler"]["pid"])
 
     def watched(self, job_id: str) -> set[int]:
-        """Whose end its sampler waits for: it has seen them, and not yet read what they have used."""
+        """Return the processes that the sampler watches: detected, with usage not read yet."""
         parent = psutil.Process(self.sampler(job_id))
         text = ""
         for process in (parent, *parent.children()):
@@ -197,7 +195,7 @@ class Node:
         return {int(pid) for pid in re.findall(r"^Pid:\t(\d+)", text, re.MULTILINE)}
 
     def run_seen(self, job_id: str, script: str, **more: Any) -> int:
-        """A job that does its work once its sampler knows it; it has ended, and was read then."""
+        """Run a job that works when its sampler watches it; return after its last reading."""
         job = self.mom.start(job_id, "sh", "-c", f"kill -STOP $$; {script}", **more)
         wait_for("it has stopped itself", lambda: state_of(job) == "T")
         wait_for("it is seen", lambda: job in self.watched(job_id))
@@ -207,7 +205,7 @@ class Node:
         return job
 
     def left(self) -> list[str]:
-        """What lies in the run folder, but the log and empty folders."""
+        """Return the content of the run folder, without the log and empty folders."""
         return sorted(
             str(path.relative_to(self.run))
             for path in self.run.rglob("*")
@@ -216,7 +214,7 @@ class Node:
 
 
 def state_of(pid: int) -> str:
-    """R, S, T, Z, …; X: gone."""
+    """Return R, S, T, Z, …; X: the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:

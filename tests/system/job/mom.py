@@ -1,8 +1,8 @@
-"""A daemon like pbs_mom: starts jobs as their user with the marks, each in a session of its own.
+"""A daemon like pbs_mom: starts jobs as their user with the marks, each in its own session.
 
-Executed as `python mom.py REAP_S`; a line of JSON on stdin is an order, answered by one on stdout:
+Executed as `python mom.py REAP_S`. A line of JSON on stdin is an order, answered by one on stdout:
 {"start": [ARG, ...], "uid": U, "environment": {...}} → its process id; {"reap": PID} → its status.
-REAP_S: how long after a child's end it waits for it ("ordered": only when told).
+REAP_S: delay between a child's end and its wait ("ordered": only on an order).
 """
 
 from __future__ import annotations
@@ -17,8 +17,11 @@ import sys
 def start(
     words: list[str], uid: int, environment: dict[str, str], held: bool, late_session: bool
 ) -> int:
-    """As Torque does: fork, a while as root and under the daemon's name, then the user's program.
-    `held`: the while lasts until SIGCONT."""
+    """Start a job as Torque does: fork, run as root under the daemon's name, then the user's
+    program.
+
+    `held`: it stays root until SIGCONT.
+    """
     pid = os.fork()
     if pid:
         return pid

@@ -1,4 +1,4 @@
-"""A study's folder with one run in it, to execute run.sh for real."""
+"""A study's folder with one run, to execute run.sh."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Environment = dict[str, str]
 
 
 class Study:
-    """A study's folder with one run in it."""
+    """A study's folder with one run."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.folder = tmp_path / ODD
@@ -56,7 +56,7 @@ class Study:
         (self.run_folder / "run.sh").write_text(text, encoding="utf-8")
 
     def body(self, text: str, clients: int = 1) -> None:
-        """A run of a benchmark whose sy_client is `text`."""
+        """Write a run of a benchmark whose sy_client is `text`."""
         template = f"sy_client() {{\n{text}\n}}\n"
         base = registry.load("filesystem")
         self.write(dataclasses.replace(base, template=template), clients)
@@ -87,26 +87,29 @@ class Study:
         )
 
     def errors(self, attempt: str = "local.1") -> str:
-        """What the first client wrote to stderr."""
+        """Return what the first client wrote to stderr."""
         return without_sweeps((self.attempt(attempt) / "err.0").read_text())
 
     def attempt(self, name: str = "local.1") -> Path:
         return self.run_folder / name
 
     def clock(self, client: int = 0) -> tuple[list[int], list[int]]:
-        """When a client started and ended, in us: by the wall clock, and by the time since boot."""
+        """Return a client's start and end in us: by the wall clock, and by the time since boot."""
         line = (self.attempt() / f"client.{client}").read_text(encoding="utf-8").splitlines()[-1]
         start, end, up_start, up_end = map(int, line.split()[2:])
         return [start, end], [up_start, up_end]
 
     def elapsed_is_the_longest_clients(self, clients: int = 1) -> bool:
-        """By one of two clocks, and those are not read at the same moment."""
+        """Whether elapsed_s is the longest client's time by one of two clocks.
+
+        The clocks are not read at the same moment.
+        """
         spans = [[end - start for start, end in self.clock(n)] for n in range(clients)]
         elapsed_us = round(self.result()["elapsed_s"] * 1e6)
         return max(map(min, spans)) <= elapsed_us <= max(map(max, spans))
 
     def result(self, attempt: str = "local.1") -> dict[str, Any]:
-        """result.json, which must always be whole and in its documented form."""
+        """Return result.json, which must always be complete and in its documented form."""
         found: dict[str, Any] = json.loads((self.attempt(attempt) / "result.json").read_bytes())
         assert list(found) == [
             *("format", "version", "run_id", "attempt", "scheduler", "job_id", "start_unix_s"),

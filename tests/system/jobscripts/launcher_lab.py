@@ -1,4 +1,4 @@
-"""Launchers for the tests of runs in containers: what can be had here, and what they left."""
+"""Launchers for the tests of runs in containers: those that exist here, and their leftovers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[3]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root has this launcher's networks")
 DOCKER = f"docker:steelyard-test:unit-{os.getpid()}"
-# Podman's containers.conf where there is no systemd.
+# Podman's containers.conf without systemd.
 CONF = """\
 [containers]
 default_ulimits = ["nproc=1000:1000", "nofile=1000:1000"]
@@ -31,7 +31,7 @@ cgroup_manager = "cgroupfs"
 
 
 def docker(*words: str) -> str:
-    """stdout of docker."""
+    """Return the stdout of docker."""
     return subprocess.run(
         ["docker", *words], check=True, capture_output=True, text=True, timeout=60
     ).stdout
@@ -39,7 +39,7 @@ def docker(*words: str) -> str:
 
 @pytest.fixture(scope="session")
 def image_tar(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A few programs of this machine."""
+    """Make an archive with a few programs of this machine."""
     tar = tmp_path_factory.mktemp("image") / "image.tar"
     subprocess.run([ROOT / "tests/make_image.sh", tar, "timeout"], check=True, timeout=60)
     return tar
@@ -47,7 +47,7 @@ def image_tar(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def image(image_tar: Path) -> Iterator[str]:
-    """As docker's."""
+    """Load it as an image of docker."""
     if (
         shutil.which("docker") is None
         or subprocess.run(["docker", "version"], capture_output=True, check=False).returncode
@@ -61,17 +61,17 @@ def image(image_tar: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def root_folder(image_tar: Path) -> Path:
-    """Unpacked."""
+    """Unpack it into a folder."""
     folder = image_tar.with_name("root")
     folder.mkdir(mode=0o755)
     subprocess.run(["tar", "-C", folder, "-xf", image_tar], check=True, timeout=60)
-    (folder / "etc/os-release").write_text("ID=test\n")  # systemd-nspawn looks for it
+    (folder / "etc/os-release").write_text("ID=test\n")  # required by systemd-nspawn
     return folder
 
 
 @pytest.fixture(scope="session")
 def nspawn(root_folder: Path) -> str:
-    """For systemd-nspawn."""
+    """Return the launcher for systemd-nspawn."""
     if os.geteuid() != 0 or shutil.which("systemd-nspawn") is None:
         pytest.skip("systemd-nspawn needs root and is in the package systemd-container")
     return f"systemd-nspawn:{root_folder}"
@@ -79,7 +79,7 @@ def nspawn(root_folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def lxc(root_folder: Path) -> Iterator[str]:
-    """As a container of LXC's."""
+    """Make a container of LXC."""
     if os.geteuid() != 0 or shutil.which("lxc-config") is None:
         pytest.skip("LXC needs root and is in the package lxc")
     base = subprocess.run(["lxc-config", "lxc.lxcpath"], capture_output=True, text=True, check=True)
@@ -94,7 +94,7 @@ def lxc(root_folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def apptainer(root_folder: Path) -> str:
-    """As a sandbox folder of apptainer's."""
+    """Return a sandbox folder of apptainer."""
     if shutil.which("apptainer") is None:
         pytest.skip(
             "apptainer is not on this machine: Debian has it in sid, apptainer.org packages"
@@ -104,7 +104,7 @@ def apptainer(root_folder: Path) -> str:
 
 @pytest.fixture(params=["unshare", "docker", "systemd-nspawn", "lxc", "apptainer"])
 def launcher(request: pytest.FixtureRequest) -> str:
-    """Each launcher that can be had here."""
+    """Return each launcher that exists here."""
     if request.param == "unshare":
         return "unshare"
     name = {"docker": "image", "systemd-nspawn": "nspawn"}.get(request.param, request.param)
@@ -112,40 +112,43 @@ def launcher(request: pytest.FixtureRequest) -> str:
 
 
 def told(text: str) -> dict[str, str]:
-    """The variables of a launcher."""
+    """Return the variables of a launcher."""
     return launchers.launcher_variables(launchers.parse(text))
 
 
 def tags(study: Study, client: int = 0) -> dict[str, str]:
-    """What a client noted."""
+    """Return the tags that a client recorded."""
     lines = (study.attempt() / f"tags.{client}").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
 
 def out(study: Study, client: int = 0) -> list[str]:
-    """The lines that a client wrote."""
+    """Return the lines that a client wrote."""
     return (study.attempt() / f"out.{client}").read_text(encoding="utf-8").splitlines()
 
 
 def of_ended_runs(paths: Iterable[Path]) -> list[Path]:
-    """Of launchers' networks or groups, those that outlived their run; other runs may go on."""
+    """Return launchers' networks or groups that outlived their run; other runs may continue."""
     return [path for path in paths if not Path("/proc", path.name.split("-")[1]).exists()]
 
 
 def groups_of_ended_runs() -> list[Path]:
-    """Not by a recursive glob, which raises where another run removes its group meanwhile."""
+    """Return the groups of ended runs.
+
+    It does not use a recursive glob, which raises if another run removes its group meanwhile.
+    """
     groups = (Path(at, name) for at, names, _ in os.walk("/sys/fs/cgroup") for name in names)
     return of_ended_runs(path for path in groups if path.match("steelyard-[0-9]*-*"))
 
 
 def bridge_of(address: str) -> str:
-    """The bridge of an address: blocks of 16 from 198.18.0.0 on (RFC 2544)."""
+    """Return the bridge of an address: blocks of 16 from 198.18.0.0 on (RFC 2544)."""
     offset = int(ipaddress.ip_address(address)) - int(ipaddress.ip_address("198.18.0.0"))
     return f"syb{offset // 16}"
 
 
 def containers(study: Study) -> list[str]:
-    """Docker's containers of this study."""
+    """Return docker's containers of this study."""
     if shutil.which("docker") is None:
         return []
     listed = subprocess.run(
@@ -157,12 +160,12 @@ def containers(study: Study) -> list[str]:
     return listed.stdout.split()
 
 
-# Behind the seconds that a test's program sleeps: the same test with another launcher, in another
-# worker of pytest, is not to be taken for it.
+# Appended to the seconds that a test's program sleeps, to distinguish it from the same test with
+# another launcher in another worker of pytest.
 OWN = f"{os.getpid():07}"
 
 
 def processes(marker: str) -> list[int]:
-    """Processes with a word in their command line; containers' are among them."""
+    """Return processes with a word in their command line, including those of containers."""
     word = marker.encode()
     return [pid for pid, words in each_process("cmdline") if word in words.split(b"\0")]

@@ -1,4 +1,4 @@
-"""A job of Torque or OpenPBS as recorded, and what stands in for its pbsdsh: no server is needed."""
+"""A recorded job of Torque or OpenPBS, and a replacement for its pbsdsh: no server is needed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 
-# As both servers' pbsdsh: `-n INDEX -- PROGRAM …` becomes the leader of a session that has the
-# scheduler's own variables and nothing else, its output is lost here, its exit code is not told,
-# and SIGTERM is for all of its session.
+# Like pbsdsh of both servers: `-n INDEX -- PROGRAM …` becomes the leader of a session with only the
+# scheduler's variables. Its output is lost here, its exit code is not reported, and SIGTERM goes to
+# all of its session.
 PBSDSH = """\
 #!/bin/bash
 [[ $1 == -n && $3 == -- && $PBS_JOBID == {job_id} && -n $PBS_TASKNUM && -n $PBS_MOMPORT ]] || exit 1
@@ -28,7 +28,7 @@ trap 'pkill -TERM -s "$pid"; exit 1' TERM
 wait "$pid" || echo "pbsdsh(): task 0 exit status $?" >&2
 exit 0
 """
-# Without pbsdsh. What it is given is executed as sshd does: by a shell, in a session of its own.
+# Without pbsdsh: sshd executes its argument with a shell, in a separate session.
 SSH = """\
 #!/bin/bash
 [[ $1 == -o && $2 == BatchMode=yes && $3 == -- ]] || exit 255
@@ -39,7 +39,7 @@ exec setsid --wait env -i PATH=/usr/bin:/bin HOME="$HOME" bash -c "$5"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A two-node job of a dialect, of which this machine is both nodes."""
+    """A two-node job of a dialect; this machine is both nodes."""
 
     dialect: str
     nodes: tuple[str, str]
@@ -51,7 +51,7 @@ class Recorded:
         return ROOT / "tests/data" / self.dialect / "environment"
 
     def environment(self, tm: bool = True, **more: str) -> dict[str, str]:
-        """The first node's variables; the programs, and the node file, are in the work folder."""
+        """Return the first node's variables; programs and node file are in the work folder."""
         programs = self.work / "bin"
         programs.mkdir(exist_ok=True)
         name, text = ("pbsdsh", PBSDSH) if tm else ("ssh", SSH)
@@ -73,6 +73,6 @@ class Recorded:
         }
 
     def started(self) -> list[str]:
-        """What pbsdsh was asked for: the numbers of nodes; ssh: their names."""
+        """Return the requests of pbsdsh, node numbers; for ssh, node names."""
         path = self.work / "started"
         return path.read_text(encoding="utf-8").split() if path.exists() else []

@@ -1,4 +1,4 @@
-"""Two network namespaces with a cable between them, made for one test, and traffic through it."""
+"""Two network namespaces with a cable between them for one test, and traffic through it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.waiting import wait_for
 NODE = Path(__file__).parents[3] / "build/bin/steelyard-node"
 UNIFIED = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
 
-# linux/ethtool.h: ETHTOOL_GSG, GTSO, GGSO, GGRO, and GFLAGS, whose bits have lro and more.
+# linux/ethtool.h: ETHTOOL_GSG, GTSO, GGSO, GGRO, and GFLAGS, whose bits contain lro and more.
 OFFLOADS = """
 import array, fcntl, socket, struct, sys
 door = socket.socket()
@@ -67,16 +67,16 @@ class Lab:
         return document
 
     def tree(self) -> str:
-        """All that may differ: queues, filters' places, routes, offloads, devices."""
+        """Return all that may differ: queues, filters' handles, routes, offloads, devices."""
         done = self.inside("sh", "-c", SHOW, "sh", OFFLOADS)
         assert done.returncode == 0, done.stderr
-        # htb counts packets there (a neighbour discovery at any time): no part of how it is set up
+        # htb's packet counter may change at any time (neighbor discovery); it is not configuration
         return re.sub(r"direct_packets_stat \d+|LOWER_UP", "", done.stdout)
 
 
 @dataclass
 class EtcLab(Lab):
-    """The namespaces, and an /etc that their commands see instead of this machine's."""
+    """The namespaces, with a private /etc for their commands."""
 
     etc: Path
 
@@ -90,7 +90,7 @@ class EtcLab(Lab):
 
 @contextlib.contextmanager
 def two_namespaces_with_etc(folder: Path) -> Iterator[EtcLab]:
-    """two_namespaces(), with an empty /etc/steelyard/netem."""
+    """Make two_namespaces() with an empty /etc/steelyard/netem."""
     etc = folder / "etc"
     etc.mkdir()
     for name in ("passwd", "group", "nsswitch.conf", "ld.so.cache", "iproute2"):
@@ -104,7 +104,7 @@ def two_namespaces_with_etc(folder: Path) -> Iterator[EtcLab]:
 
 @contextlib.contextmanager
 def two_namespaces(folder: Path) -> Iterator[Lab]:
-    """Their addresses: 10.77.0.1 and .2, fd77::1 and ::2."""
+    """Make two namespaces; their addresses are 10.77.0.1 and .2, fd77::1 and ::2."""
     here, there = (f"sy-host-{os.getpid()}-{side}" for side in "ab")
     made = Lab(here, there, folder / "run")
     try:
@@ -125,7 +125,7 @@ def two_namespaces(folder: Path) -> Iterator[Lab]:
 
 
 def wait_for_link(lab: Lab) -> None:
-    """Carrier and IPv6 addresses settle, so that the tree does not change by itself."""
+    """Wait until carrier and IPv6 addresses are constant, so that the tree does not change."""
     addresses, routes = partial(lab.inside, "ip", "addr"), partial(lab.inside, "ip", "route")
     wait_for("addresses", lambda: "tentative" not in addresses().stdout)
     wait_for("carrier", lambda: "linkdown" not in routes().stdout)
@@ -133,7 +133,7 @@ def wait_for_link(lab: Lab) -> None:
 
 @contextlib.contextmanager
 def cgroup() -> Iterator[Path]:
-    """A cgroup of the unified hierarchy, as a job's is."""
+    """Make a cgroup of the unified hierarchy, like a job's."""
     top = next((path for path in UNIFIED if (path / "cgroup.controllers").exists()), None)
     if top is None:
         pytest.skip("no cgroup2 is mounted here")
@@ -185,7 +185,7 @@ def receiver(lab: Lab, *ports: str) -> Iterator[None]:
 
 
 def seconds(lab: Lab, procs: str, *ports: str, to: str = "10.77.0.2") -> dict[int, float]:
-    """How long 300 KB take to each port; 1 mbit needs 2.4 s less its burst."""
+    """Return how long 300 KB take to each port, in s; 1 mbit needs 2.4 s minus its burst."""
     said = lab.inside("python3", "-c", SENDER.replace("TO", to), procs, *ports)
     assert said.returncode == 0, said.stderr
     return {int(line.split()[0]): float(line.split()[1]) for line in said.stdout.splitlines()}

@@ -1,4 +1,4 @@
-"""The hook as PBS runs it: a process of its own, in mom_priv/hooks/tmp, its locale C."""
+"""Runs the hook as PBS does: a separate process, in mom_priv/hooks/tmp, in locale C."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VALUE = re.compile(r"^  job\.(\w+) (=|\{)")
 
 
 def recorded(event: str) -> Iterator[dict[str, Any]]:
-    """What a hook saw at each event of that name on a real server."""
+    """Yield the data that a hook got at each event of that name on a real server."""
     text = (DUMPS / f"hook.{event}.txt").read_text()
     for block in re.split(r"\n(?=event )", text):
         job: dict[str, Any] = {}
@@ -37,7 +37,7 @@ def recorded(event: str) -> Iterator[dict[str, Any]]:
                 try:
                     value = ast.literal_eval(found[2])
                 except SyntaxError:
-                    return  # the recording was cut here
+                    return  # the recording ends here
                 job[found[1]] = None if value == "None" else value
             elif line.startswith("  in_ms_mom True"):
                 said["in_ms"] = True
@@ -62,7 +62,7 @@ def hook(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass
 class Mom:
-    """The home of a mom, and a hook in it."""
+    """The home of a mom with a hook."""
 
     home: Path
     hook: Path
@@ -81,7 +81,7 @@ class Mom:
         return self.home / "records"
 
     def run(self, said: dict[str, Any], **more: Any) -> dict[str, Any]:
-        """What the hook did with an event."""
+        """Run the hook for an event; return its actions."""
         config = self.home / "steelyard.CF"
         config.write_text(json.dumps(self.config))
         whole = {
@@ -129,6 +129,6 @@ def mom(tmp_path: Path, hook: Path) -> Iterator[Mom]:
 
 
 def job(**more: Any) -> dict[str, Any]:
-    """A job like those recorded, of one processor of four."""
+    """Return a job like the recorded ones, with one of four processors."""
     (first, *_) = recorded("EXECJOB_BEGIN")
     return {**first["job"], "Variable_List": {"A": "b"}, "Resource_List": {"place": "pack"}, **more}

@@ -1,7 +1,7 @@
-"""A host that offers a hook the module `pbs` with the objects of one recorded event.
+"""A host that provides the module `pbs` to a hook, with the objects of one recorded event.
 
 Executed as `python pbs_host.py HOOK EVENT.json ANSWER.json`, also by Python 3.6: no annotations.
-What the hook did (accepted, refused with which words, deleted, set, logged) goes into ANSWER.json.
+ANSWER.json contains the hook's actions (accepted, refused with a message, deleted, set, logged).
 """
 # ruff: noqa: UP031, PTH123, S102, SIM105, RET501, PLR1711
 
@@ -25,7 +25,7 @@ EVENTS = (
 
 
 class Resources:
-    """pbs_resource: what is not set is None; str() as the server writes it."""
+    """pbs_resource: an unset value is None; str() is the server's format."""
 
     def __init__(self, values, broken=False):
         self.values = dict(values)
@@ -44,7 +44,7 @@ class Resources:
 
 
 class Job:
-    """What is not set is None, as in pbs.job."""
+    """pbs.job: an unset attribute is None."""
 
     def __init__(self, said, answer):
         self.__dict__.update(said["job"])
@@ -95,7 +95,7 @@ class Server(Queue):
         return Queue(name, self.said.get("queue_default", {}).get(name, {}))
 
     def vnodes(self):
-        """An iterator, as of the server's objects of a hook."""
+        """Return an iterator, like the server's objects in a hook."""
         if "vnodes" in self.said["broken"]:
             raise SystemError("PY_SSIZE_T_CLEAN macro must be defined")
         return iter([Vnode(ncpus) for ncpus in self.said["vnodes"].values()])

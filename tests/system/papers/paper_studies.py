@@ -1,4 +1,4 @@
-"""Databases in the shape of the four papers' studies, small and by hand."""
+"""Small handmade databases in the form of the four papers' studies."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ SECONDS = {  # of q3: (bare, in a container)
 
 
 def beside(maker: StudyMaker | Sequence[StudyMaker], paper: str, folder: Path) -> ComparisonReport:
-    """One of them, or several together, beside a paper."""
+    """Compare one or several studies with a paper."""
     makers = [maker] if isinstance(maker, StudyMaker) else maker
     return build_comparison_report([summarize(one.write(folder)) for one in makers], paper)
 
 
 def outcomes(report: ComparisonReport) -> dict[str, tuple[str, str]]:
-    """A claim's words: verdict, reason."""
+    """Return verdict and reason by a claim's text."""
     return {one.claim.words: (one.outcome, one.reason) for one in report.verdicts}
 
 
 def ruiz_q3(
     spread: Sequence[float] = SPREAD, kernels: Sequence[str] = tuple(SECONDS)
 ) -> StudyMaker:
-    """CG +80 %, LU +50 %, FT +2 %, EP and IS as they were; with 2 ms CG +20 %."""
+    """Make Ruiz' question 3: CG +80 %, LU +50 %, FT +2 %, EP and IS equal; with 2 ms CG +20 %."""
     usual, short = "rto_min=200ms", "rto_min=2ms"
     factors = {"launcher": [BARE, INSIDE], "network": [usual, short]}
     maker = StudyMaker("q3", factors, {"launcher": BARE, "network": usual})
@@ -48,8 +48,11 @@ def ruiz_q3(
 
 
 def ruiz_lossy() -> StudyMaker:
-    """A packet in a hundred lost: CG takes 10 s bare and 15 s in a container, with 2 ms 5 and 6 s;
-    FT in a container a tenth more."""
+    """Make a study with 1 % of packets lost.
+
+    CG takes 10 s bare and 15 s in a container, with 2 ms 5 and 6 s; FT takes 10 % more in a
+    container.
+    """
     networks = [f"loss=1%,rto_min={least}" for least in ("200ms", "2ms")]
     maker = StudyMaker(
         "lossy", {"launcher": [BARE, INSIDE], "network": networks}, {"launcher": BARE}
@@ -72,7 +75,7 @@ def npb(
     nodes: Sequence[str],
     shares: tuple[float, float, float] = (0.7, 0.2, 0.1),
 ) -> None:
-    """One run of class S on 16 ranks, with its profile."""
+    """Add a run of class S on 16 ranks, with its profile."""
     run = maker.run(
         "npb",
         {"kernel": kernel, "class": "S", "ranks": 16, "profile": True},
@@ -89,7 +92,10 @@ def npb(
 
 
 def ruiz_q2() -> StudyMaker:
-    """One machine, bare and in containers: 10 % slower in 8, as the paper has them, 20 % in 2."""
+    """Make a study of one machine, bare and in containers: 10 % slower in 8, 20 % in 2.
+
+    The paper has 10 %, too.
+    """
     few, many = (f"{INSIDE},network=bridge,containers={count},ranks=across" for count in (2, 8))
     factors = {"launcher": [BARE, few, many], "network": ["none"]}
     maker = StudyMaker("q2", factors, {"launcher": BARE})
@@ -101,7 +107,7 @@ def ruiz_q2() -> StudyMaker:
 
 
 def ruiz_multinode() -> StudyMaker:
-    """The same on eight machines without containers: 6 s of 20 are communication."""
+    """Make the same on eight machines without containers: 6 s of 20 are communication."""
     maker = StudyMaker("machines", {"launcher": [BARE], "network": ["none"]}, {"launcher": BARE})
     nodes = tuple(f"n{number}" for number in range(1, 9))
     for kernel, (number, share) in product(("cg", "mg"), enumerate(SPREAD, start=1)):
@@ -110,8 +116,11 @@ def ruiz_multinode() -> StudyMaker:
 
 
 def ruiz_side_by_side() -> StudyMaker:
-    """Eight machines, 2 and 8 containers on each: MG loses 15 and 60 %, EP 4 and 30 %; so in as many
-    containers MG always loses more than EP, and in 2 less than EP in 8."""
+    """Make a study of eight machines with 2 and 8 containers each.
+
+    MG loses 15 and 60 %, EP 4 and 30 %. With equal numbers MG always loses more than EP, and with 2
+    less than EP with 8.
+    """
     levels = [BARE, *(f"{INSIDE},containers={count},ranks=across" for count in (2, 8))]
     maker = StudyMaker("side", {"launcher": levels, "network": ["none"]}, {"launcher": BARE})
     nodes = tuple(f"n{number}" for number in range(1, 9))
@@ -124,7 +133,9 @@ def ruiz_side_by_side() -> StudyMaker:
 
 
 def kommeri_local() -> StudyMaker:
-    """At 100 Mbit/s 2 s + 40 ms a ms of round trip, and 10 W; one run of 75 ms is invalid."""
+    """Make a study at 100 Mbit/s: 2 s + 40 ms per ms of round trip, 10 W; a run of 75 ms is
+    invalid.
+    """
     networks = [f"rate=100mbit,delay={us}us" if us else "rate=100mbit" for us in (0, 12500, 37500)]
     maker = StudyMaker("local", {"network": networks}, {"network": networks[0]})
     for (network, ms), (number, share) in product(
@@ -144,7 +155,7 @@ def kommeri_local() -> StudyMaker:
 
 
 def jungels_hpc() -> StudyMaker:
-    """CG virtual 30 % less, BT 10 % more."""
+    """Make a study with virtual nodes: CG 30 % less, BT 10 % more."""
     maker = StudyMaker("hpc", {"node_type": ["physical", "virtual"]}, {"node_type": "physical"})
     for (kernel, virtual), (number, share) in product(
         (("cg", 0.7), ("bt", 1.1)), enumerate(SPREAD, start=1)
@@ -161,8 +172,10 @@ def jungels_hpc() -> StudyMaker:
 
 
 def jungels_files(process: str) -> StudyMaker:
-    """Four clients: Lustre takes 11 s, NFS 36 s, PVFS 40 s; virtual nodes a tenth more, from PVFS a
-    tenth less."""
+    """Make a study of four clients: Lustre takes 11 s, NFS 36 s, PVFS 40 s.
+
+    Virtual nodes take 10 % more, from PVFS 10 % less.
+    """
     places = {"/lustre/s": (11.0, 1.1), "/nfs/s": (36.0, 1.1), "/pvfs/s": (40.0, 0.9)}
     types = ["physical", "virtual"]
     factors = {"node_type": types, "clients": [4], "directory": list(places)}
@@ -184,7 +197,7 @@ def jungels_files(process: str) -> StudyMaker:
 
 
 def jungels_hpl() -> StudyMaker:
-    """His own system: half as fast on virtual nodes."""
+    """Make a study of another system: half as fast on virtual nodes."""
     maker = StudyMaker("hpl", {"node_type": ["physical", "virtual"]}, {"node_type": "physical"})
     for node_type, (number, share) in product(("physical", "virtual"), enumerate(SPREAD, start=1)):
         run = maker.run(
@@ -196,7 +209,7 @@ def jungels_hpl() -> StudyMaker:
 
 
 def bourilkov_xen() -> StudyMaker:
-    """Xen reads faster than KVM, and writes more slowly."""
+    """Make a study in which Xen reads faster than KVM, and writes more slowly."""
     rates = {"xen": {"write": 80e6, "read": 100e6}, "kvm": {"write": 90e6, "read": 70e6}}
     factors = {"node_type": list(rates), "clients": [1], "mode": ["sequential"]}
     maker = StudyMaker("xen", factors, {"node_type": "xen"})
@@ -209,7 +222,7 @@ def bourilkov_xen() -> StudyMaker:
 
 
 def bourilkov_trees() -> StudyMaker:
-    """Two clients of 50 MB/s each in turn, 45 MB/s at once."""
+    """Make a study of two clients: 50 MB/s each one after another, 45 MB/s at the same time."""
     modes = ["sequential", "parallel"]
     maker = StudyMaker("trees", {"clients": [2], "mode": modes}, {"mode": "sequential"})
     for mode, (number, share) in product(modes, enumerate(SPREAD, start=1)):
@@ -223,7 +236,7 @@ def bourilkov_trees() -> StudyMaker:
 
 
 def kommeri_cvmfs() -> StudyMaker:
-    """A cache of 300 MB: 300 s, then 250 s and 300 MB more each; of 5000 MB: 165 s, nothing more."""
+    """Make a study of caches: 300 MB take 300 s, then 250 s and 300 MB more; 5000 MB take 165 s."""
     caches = {"cold:cvmfs=300": (420, 300, 250.0), "cold:cvmfs=5000": (320, 0, 165.0)}
     maker = StudyMaker("cvmfs", {"cache": list(caches)}, {"cache": "cold:cvmfs=5000"})
     for (cache, (first, more, seconds)), (number, share) in product(
@@ -240,7 +253,10 @@ def kommeri_cvmfs() -> StudyMaker:
 
 
 def kommeri_blades() -> StudyMaker:
-    """One client with round trips of 1 ms, ten with 2 ms; the records of both nodes have readings."""
+    """Make a study of one client with round trips of 1 ms, and of ten with 2 ms.
+
+    The records of both nodes have readings.
+    """
     maker = StudyMaker("blades", {"clients": [1, 10]}, {"clients": 1})
     for (clients, ms), (number, share) in product(
         ((1, 1.0), (10, 2.0)), enumerate(SPREAD, start=1)
@@ -260,7 +276,7 @@ def kommeri_blades() -> StudyMaker:
 
 
 def ruiz_kernels() -> StudyMaker:
-    """In containers the newer kernel is 10 % faster, bare it is as the older one."""
+    """Make a study in which a newer kernel is 10 % faster in containers only."""
     factors = {"kernel_release": ["6.2", "6.12"], "launcher": [BARE, INSIDE]}
     maker = StudyMaker("kernels", factors, {"kernel_release": "6.2", "launcher": BARE})
     for (kernel, launcher), (number, share) in product(

@@ -1,7 +1,7 @@
-"""What `report --beside` prints for all four papers, as recorded text: tests/data/papers/reports.
+"""The recorded output of `report --beside` for all four papers: tests/data/papers/reports.
 
-The inputs are the databases of paper_studies.py and every example study of shipped.py.
-`python -m tests.system.papers.recorded` writes the files: read what has changed in them.
+The inputs are the databases of paper_studies.py and every example study of shipped.py. `python -m
+tests.system.papers.recorded` writes the files: review what has changed in them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from . import paper_studies as made
 from . import shipped
 
 FOLDER = Path(__file__).parents[2] / "data/papers/reports"
-WIDE = (0.5, 0.8, 1.0, 1.2, 1.5)  # of which no interval is narrow enough
+WIDE = (0.5, 0.8, 1.0, 1.2, 1.5)  # no interval of these is narrow enough
 
 MADE: Mapping[str, Sequence[Callable[[], Sequence[StudyMaker]]]] = {
     "bourilkov2012": [
@@ -54,7 +54,7 @@ MADE: Mapping[str, Sequence[Callable[[], Sequence[StudyMaker]]]] = {
 
 
 def made_cases(paper: str, folder: Path) -> str:
-    """The reports of paper_studies.py's databases, with every interval."""
+    """Return the reports of paper_studies.py's databases, with every interval."""
     lines: list[str] = []
     for number, makers in enumerate(MADE[paper]):
         report = made.beside(makers(), paper, folder / str(number))
@@ -64,8 +64,10 @@ def made_cases(paper: str, folder: Path) -> str:
 
 
 def example_studies(paper: str, folder: Path) -> str:
-    """The reports of a paper's example studies: verdicts and digests. Which conditions they are of is
-    in the files of shipped.py."""
+    """Return the reports of a paper's example studies: verdicts and digests.
+
+    The files of shipped.py contain the conditions.
+    """
     lines: list[str] = []
     for studies in shipped.groups(paper):
         report = shipped.beside(studies, folder / "+".join(studies))
@@ -76,7 +78,7 @@ def example_studies(paper: str, folder: Path) -> str:
 
 
 def interval_lines(report: ComparisonReport) -> Iterator[str]:
-    """Verdicts with their reasons and intervals, printed numbers with the study's own."""
+    """Yield verdicts with reasons and intervals, and printed numbers with the study's own."""
     document = beside_part(report)
     for claim in document["claims"]:
         yield f"{claim['verdict']}: {claim['words']}"
@@ -90,7 +92,7 @@ def interval_lines(report: ComparisonReport) -> Iterator[str]:
 
 
 def digest_lines(report: ComparisonReport) -> Iterator[str]:
-    """All that JSON, page and terminal have of the paper, and each figure's words and numbers."""
+    """Yield the paper's part of JSON, page and terminal, and each figure's text and numbers."""
     document = beside_part(report)
     for figure in document["figures"]:
         yield f"figure {figure['name']}: {len(figure['rows'])} rows, {digest(figure)}"
@@ -109,26 +111,26 @@ def digest_lines(report: ComparisonReport) -> Iterator[str]:
 
 
 def beside_part(report: ComparisonReport) -> dict[str, Any]:
-    """The JSON without the figures of any study, which take longer than all the rest."""
+    """Return the JSON without the figures of the study, which take longer than all the rest."""
     with mock.patch.object(json_document, "figure_jobs", return_value=[]):
         found: dict[str, Any] = report.document()["beside"]
     return found
 
 
 def interval(found: Mapping[str, Any]) -> str:
-    """`0.8 (0.78 … 0.82)`; the mean or the value."""
+    """Return `0.8 (0.78 … 0.82)`; the mean or the value."""
     value = found["value"] if "value" in found else found["mean"]
     return f"{value and f'{value:.9g}'} ({rounded(found['low'])} … {rounded(found['high'])})"
 
 
 def digest(whole: object) -> str:
-    """Of numbers with nine digits: the last ones depend on the processor."""
+    """Return a digest of numbers with nine digits, since the last ones depend on the processor."""
     text = json.dumps(rounded(whole), ensure_ascii=False, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def rounded(whole: Any) -> Any:
-    """All floats in it with nine digits."""
+    """Return the document with all floats rounded to nine digits."""
     if isinstance(whole, float):
         return float(f"{whole:.9g}")
     if isinstance(whole, Mapping):
@@ -140,7 +142,7 @@ PARTS = {"": made_cases, "-studies": example_studies}
 
 
 def main() -> None:
-    """Write all of them."""
+    """Write all files."""
     FOLDER.mkdir(exist_ok=True)
     for paper in MADE:
         for part, cases in PARTS.items():

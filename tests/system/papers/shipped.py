@@ -1,7 +1,7 @@
-"""Results as a shipped study's own plan would give them: every condition, made-up values; and which
-of its conditions its paper's claims and printed numbers are beside, in words.
+"""Results as a shipped study's own plan would give them: every condition, with made-up values.
 
-`python -m tests.system.papers.shipped` writes tests/data/papers anew: read what has changed there.
+Also the text of which of its conditions are compared with its paper's claims and printed numbers.
+`python -m tests.system.papers.shipped` writes tests/data/papers: review what has changed there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ PROFILE = frozenset(
 
 
 def shipped(name: str) -> StudyMaker:
-    """An example study as if it had been run three times and collected."""
+    """Return an example study as if it had been run three times and collected."""
     read = study_file.load_study(FOLDER / f"{name}.toml")
     read = replace(read, repeat=len(SPREAD), blocks=len(SPREAD))
     maker = StudyMaker(read.name, read.factors, read.baseline)
@@ -52,7 +52,7 @@ def shipped(name: str) -> StudyMaker:
 
 
 def add_run(maker: StudyMaker, read: Study, run: Run) -> None:
-    """One run with what its benchmark tells, and a record of each node."""
+    """Add a run with its benchmark's figures, and a record of each node."""
     spans = "clients" in run.condition and is_node_local(run.benchmark)
     count = int(run.condition["clients"]) if spans else read.job.nodes
     nodes = [f"n{number}" for number in range(1, count + 1)]
@@ -85,7 +85,7 @@ def add_run(maker: StudyMaker, read: Study, run: Run) -> None:
 
 
 def told(run: Run) -> Iterator[str]:
-    """The figures that a run of these parameters has, and any paper asks for."""
+    """Yield the figures that a run of these parameters has, and any paper uses."""
     given: Mapping[str, Any] = run.parameters
     left_out: set[str] = set()
     if run.benchmark == "filesystem":
@@ -99,13 +99,13 @@ def told(run: Run) -> Iterator[str]:
 
 @functools.cache
 def asked() -> set[str]:
-    """The metrics of all claims and printed numbers."""
+    """Return the metrics of all claims and printed numbers."""
     found = {metric for paper in PAPERS.values() for metric in paper.metrics}
     return {name.removesuffix("_first").removesuffix("_following") for name in found}
 
 
 def value_of(run: Run, metric: str) -> float:
-    """Ten of everything; of xrootd what delay and rate make of so many bytes."""
+    """Return ten for every metric; for xrootd, the result of delay, rate and size."""
     if run.benchmark != "xrootd":
         return 1 / 3 if metric.endswith("_share") else 10.0
     network = network_facts(parse_specification(str(run.condition.get("network", "none"))), 2)
@@ -124,28 +124,28 @@ def value_of(run: Run, metric: str) -> float:
 
 
 def beside(studies: Sequence[str], folder: Path) -> ComparisonReport:
-    """Such studies of one paper beside it."""
+    """Compare studies of one paper with it."""
     found = [summarize(shipped(name).write(folder)) for name in studies]
     return build_comparison_report(found, paper_of(studies[0]))
 
 
 def paper_of(study: str) -> str:
-    """`ruiz2015-q2`: `ruiz2015`."""
+    """Return `ruiz2015` for `ruiz2015-q2`."""
     return study.partition("-")[0]
 
 
 def groups(paper: str) -> list[tuple[str, ...]]:
-    """A paper's studies each alone, and those that a claim asks for together."""
+    """Return a paper's studies, each alone, and those that a claim uses together."""
     alone = [(one.name,) for one in examples() if paper_of(one.name) == paper]
     together = dict.fromkeys(tuple(claim.studies) for claim in PAPERS[paper].claims)
     return [*alone, *(names for names in together if len(names) > 1)]
 
 
-# --- in words ------------------------------------------------------------------------------------
+# --- text ----------------------------------------------------------------------------------------
 
 
 def sides(report: ComparisonReport) -> str:
-    """What stands beside what, a line a pair of conditions."""
+    """Return the compared conditions, a line per pair."""
     lines: list[str] = []
     for one in sorted(
         (one for one in report.verdicts if one.evidence), key=lambda one: one.claim.words
@@ -159,7 +159,7 @@ def sides(report: ComparisonReport) -> str:
 
 
 def seen_lines(one: Verdict) -> list[str]:
-    """`cg, ep: launcher=podman…  against  launcher=bare`."""
+    """Return `cg, ep: launcher=podman…  against  launcher=bare`."""
     found: dict[str, list[str]] = {}
     for seen in one.evidence:
         what, against = short(seen.condition), f"  against  {short(seen.against)}"
@@ -171,7 +171,7 @@ def seen_lines(one: Verdict) -> list[str]:
 
 
 def printed_lines(members: Iterable[PrintedComparison]) -> list[str]:
-    """`12: sm · comm, cpu · CG.B, EP.B · time_ms: launcher=bare`."""
+    """Return `12: sm · comm, cpu · CG.B, EP.B · time_ms: launcher=bare`."""
     found: dict[str, list[tuple[str, ...]]] = {}
     for one in members:
         assert one.row is not None
@@ -192,12 +192,12 @@ def short(label: str) -> str:
 
 
 def kept(studies: Sequence[str]) -> Path:
-    """Where the words are kept."""
+    """Return the file of the text."""
     return KEPT / f"{'+'.join(studies)}.txt"
 
 
 def main() -> None:
-    """Write all of them anew."""
+    """Write all files."""
     for paper in PAPERS:
         for studies in groups(paper):
             with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""Runs the real steelyard-node sample and reads what it leaves."""
+"""Runs the real steelyard-node sample and reads its files."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Attached(Measured):
         return self.ended()
 
     def ended(self) -> dict[str, Any]:
-        """Of one that ends without being told: what it is sent may find it gone."""
+        """Return the record of a sampler that ends by itself, possibly before it gets a message."""
         assert self.process.wait(TIMEOUT_S) == 0
         return self.record
 
@@ -95,7 +95,7 @@ class Sampler:
     def arguments(self, *options: str | Path) -> tuple[list[str | Path], Path]:
         self.jobs += 1
         records = self.base / "records"
-        if not records.exists():  # nobody makes it for a job
+        if not records.exists():  # no job creates it
             records.mkdir()
             os.chown(records, self.base.stat().st_uid, self.base.stat().st_gid)
         return (
@@ -115,14 +115,14 @@ class Sampler:
         return done, Measured(folder)
 
     def start(self, command: list[str], *options: str | Path) -> tuple[Any, Measured]:
-        """Measure a command that goes on."""
+        """Measure a command that continues."""
         arguments, folder = self.arguments(*options)
         process = subprocess.Popen([*arguments, "--", *command])
         self.started.append(process)
         return process, Measured(folder)
 
     def attach(self, *options: str | Path, prefix: tuple[str, ...] = ()) -> Attached:
-        """Measure what --pid and messages name."""
+        """Measure the processes that --pid and messages name."""
         control = self.base / f"{self.jobs}.sock"
         arguments, folder = self.arguments("--control", control, *options)
         process = subprocess.Popen([*prefix, *arguments])
@@ -133,7 +133,7 @@ class Sampler:
 
 
 def is_written(folder: Path) -> bool:
-    """Is the record of the start there, whole?"""
+    """Whether the record of the start exists and is complete."""
     return any(path.stat().st_size for path in folder.glob("*.json"))
 
 
@@ -170,7 +170,7 @@ class Tree:
         self.set(folder, energy_uj)
 
     def set(self, folder: str, energy_uj: int) -> None:
-        # A kernel's file is never seen half-written: replace it in place by one write.
+        # A kernel's file is never half-written: replace its content by one write.
         fd = os.open(self.zone(folder) / "energy_uj", os.O_WRONLY | os.O_CREAT, 0o644)
         os.pwrite(fd, f"{energy_uj:020}\n".encode(), 0)
         os.close(fd)

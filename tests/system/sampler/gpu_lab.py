@@ -1,4 +1,4 @@
-"""A library of NVML's interface that is built here, and trees of GPUs: no machine has them."""
+"""A library with NVML's interface, built here, and trees of GPUs: the machines have none."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BUSES = ("0000:3b:00.0", "0000:86:00.0")
 
 @dataclass
 class Gpus:
-    """The library, the folder it reads joules from, and a tree that lists its GPUs."""
+    """The library, the folder with the joules that it reports, and a tree that lists its GPUs."""
 
     folder: Path
     tree: Path
@@ -33,7 +33,7 @@ class Gpus:
 
 @pytest.fixture
 def gpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Gpus]:
-    """Where whoever has no rights can read it: pytest's own folders are only for their user."""
+    """Make them readable by unprivileged users: pytest's folders are private."""
     with tempfile.TemporaryDirectory(prefix="steelyard-nvml-") as name:
         folder = Path(name)
         folder.chmod(0o755)

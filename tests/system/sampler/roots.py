@@ -1,4 +1,4 @@
-"""A process with children, as a step's daemon has them: begun, waited for, ended."""
+"""A process with children, like those of a step's daemon: started, waited for, ended."""
 
 from __future__ import annotations
 

@@ -26,14 +26,14 @@ SOURCES = TOP / "plugins/torque"
 DUMPS = TOP / "tests/data/torque/dumps"
 MOM = Path(__file__).with_name("mom.py")
 NOBODY = 65534
-# Job ids of this test process: a node program finds a job's processes by PBS_JOBID and user, those of
-# other tests, too. By the ids that were recorded.
+# By recorded id: a job id of this test process. A node program finds a job's processes by PBS_JOBID
+# and user, which concurrent tests share.
 JOB_IDS = {"203.vm": f"203{os.getpid()}.vm", "0.vm": f"1{os.getpid()}.vm"}
 NETEM_KEYS = "delay loss duplicate corrupt reorder rate limit rto_min to port dev direction"
 
 
 def render(source: str, target: Path, prefix: Path, config: Path) -> Path:
-    """A script as `make` installs it."""
+    """Render a script as `make` installs it."""
     text = (SOURCES / source).read_text()
     for word, value in (("PREFIX", prefix), ("CONFIG", config), ("NETEM_KEYS", NETEM_KEYS)):
         text = text.replace(f"@{word}@", str(value))
@@ -50,7 +50,7 @@ def put_program(prefix: Path) -> None:
 
 @dataclass
 class Recorded:
-    """What a script was given on a real node."""
+    """The arguments of a script on a real node."""
 
     words: list[str]
     environment: dict[str, str]
@@ -69,7 +69,7 @@ def recorded(name: str) -> Recorded:
 
 @dataclass
 class Node:
-    """One of them: its mom, and the scripts that it calls."""
+    """One node: its mom, and the scripts that it calls."""
 
     base: Path
     name: str
@@ -82,7 +82,7 @@ class Node:
         subprocess.run(
             [SOURCES / "install.sh", "put", self.base / "pelog", self.mom_priv], check=True
         )
-        program = self.base / "sbin/pbs_mom"  # qstat is looked for beside it
+        program = self.base / "sbin/pbs_mom"  # qstat is searched next to it
         if not program.exists():
             program.parent.mkdir()
             shutil.copy2(Path(sys.executable).resolve(), program)
@@ -111,7 +111,7 @@ class Node:
         return self.answer()
 
     def pelog(self, script: str, given: Recorded, **more: Any) -> Any:
-        """Its exit status; where a job is launched, its process id, too."""
+        """Return a script's exit status; if a job is started, its process id, too."""
         words = given.words[:-1] + [
             str(self.mom_priv / "jobs" / f"{given.words[0]}.SC") for _ in given.words[-1:]
         ]
@@ -123,7 +123,7 @@ class Node:
 
 @dataclass
 class Cluster:
-    """Both, with a folder of records that they share."""
+    """Both nodes, with a folder of records that they share."""
 
     base: Path
     around: tuple[str, ...] = ()  # a command that starts the moms
@@ -157,7 +157,9 @@ class Cluster:
         self.config.write_text("".join(f"{line}\n" for line in lines))
 
     def given(self, dump: str, job: str = "", **changed: str) -> Recorded:
-        """As recorded, of this cluster's job: `resources`, `name` and the like put in its place."""
+        """Return recorded arguments for this cluster's job: with its `resources`, `name` and the
+        like.
+        """
         found = recorded(dump)
         places = {"user": 1, "group": 2, "name": 3, "resources": 5 if "epilogue" in dump else 4}
         found.words[places["user"]] = "nobody"
@@ -180,7 +182,7 @@ class Cluster:
         return document
 
     def left(self) -> list[str]:
-        """What lies in the run folder and notes between nodes, but logs and locks."""
+        """Return the content of the run folder and notes between nodes, without logs and locks."""
         found = [path for path in self.run.rglob("*") if not path.is_dir()]
         found += list(self.records.glob(".answer*"))
         return sorted(path.name for path in found if path.suffix not in (".log", ".lock") and path.name != ".lock")  # fmt: skip
@@ -214,7 +216,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def end_jobs() -> None:
-    """Processes of a test that failed: one may be stopped, and would never end."""
+    """End the processes of a failed test: a stopped one would never end."""
     marks = {f"PBS_JOBID={job}".encode() for job in JOB_IDS.values()}
     for pid, environment in each_process("environ"):
         if marks & set(environment.split(b"\0")):

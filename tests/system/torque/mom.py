@@ -1,9 +1,9 @@
 """A daemon like Torque's pbs_mom: runs prologues and epilogues as it does, as root.
 
-Executed as `python mom.py -A NAME`, in mom_priv; orders and answers are lines of JSON.
-{"pelog": [ARG, ...], "environment": {...}, "output": FILE} → its exit status, as of a sister's or of
-an epilogue: a child. With "job": [ARG, ...], "uid", "marks": as the first node does: a child of ours
-runs the prologue and becomes the job → [status, process id of the child]. With "kill_after_s" the
+Executed as `python mom.py -A NAME`, in mom_priv; orders and answers are lines of JSON. {"pelog":
+[ARG, ...], "environment": {...}, "output": FILE} runs a script in a child, as for a sister's or an
+epilogue → its exit status. With "job": [ARG, ...], "uid", "marks", a child runs the prologue and
+becomes the job, as on the first node → [status, process id of the child]. With "kill_after_s" the
 script is killed. {"reap": PID} → its status.
 """
 
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-MEMORY = b"x" * (100 << 20)  # pbs_mom 6.1.3 locks 115 MB, and so begins whatever it forks
+MEMORY = b"x" * (100 << 20)  # pbs_mom 6.1.3 locks 115 MB, and so do its forks at their start
 
 
 def run(order: dict[str, Any]) -> int:

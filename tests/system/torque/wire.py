@@ -38,7 +38,7 @@ class Wire:
 
 @contextmanager
 def wired() -> Iterator[Wire]:
-    """A namespace; skips where the kernel cannot limit a rate."""
+    """Make a namespace; skip if the kernel cannot limit a rate."""
     if os.geteuid() != 0:
         pytest.skip("makes a network namespace: needs root")
     tool = Wire()

@@ -11,6 +11,6 @@ import pytest
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    """In place of pytest's own, which is long where workers share the tests."""
+    """Make a short folder name; pytest's is long if workers share the tests."""
     with tempfile.TemporaryDirectory(prefix="sy-", dir="/tmp", ignore_cleanup_errors=True) as name:
         yield Path(name)

@@ -1,4 +1,4 @@
-"""A cluster's accounting for tests: a program `sacct` that answers from a file, by window and ids."""
+"""A cluster's accounting for tests: a program `sacct` that answers from a file, by time and ids."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Lab:
         self.environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
 
     def job(self, job_id: str, ago_s: float = 3600, elapsed_s: int = 20, **cells: str) -> float:
-        """A job of 2 CPUs on n1 that ended `ago_s` before NOW; returns when it began."""
+        """Add a job of 2 CPUs on n1 that ended `ago_s` before NOW; return its begin."""
         end = int(NOW - ago_s)
         job = {
             "JobID": job_id, "JobIDRaw": job_id, "JobName": "relax", "Cluster": "c", "User": "ada",
@@ -88,32 +88,34 @@ class Lab:
         return float(end - elapsed_s)
 
     def write(self) -> None:
-        """As sacct will tell it."""
+        """Write the data that sacct prints."""
         lines = (json.dumps(job) + "\n" for job in self.jobs.values())
         (self.base / "jobs.jsonl").write_text("".join(lines), encoding="utf-8")
 
     def record(self, job_id: str, start: float, node: str = "n1", **fields: object) -> Path:
-        """The record of a job that had its node for itself: 123.5 J."""
+        """Write the record of a job that had its node for itself: 123.5 J."""
         job = {"scheduler": "slurm", "job_id": job_id, "cluster": "c", "exclusive": True}
         own: dict[str, Any] = {"job": job, "energy": {"energy_j": 123.5}, "missing": {}} | fields
         return HELP.write_record(self.records / job_id, node, start, job_id, **own)
 
     def pack(self, every_s: int | None = None) -> int:
-        """Everything into packs, whatever its age, for the clock here is nobody's; how many packs."""
+        """Pack everything, whatever its age, since the clock is artificial; return the number of
+        packs.
+        """
         self.records.chmod(0o755)
         return sweep(SweepRequest(self.records, pack_after_s=-1e9, every_s=every_s)).packs
 
     def calls(self) -> list[str]:
-        """What sacct was asked, an option list a line."""
+        """Return the options of sacct's calls, a line per call."""
         path = self.base / "calls"
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 @pytest.fixture
 def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """With its sacct the first on PATH."""
+    """Make a lab whose sacct is the first on PATH."""
     made = Lab(tmp_path)
     monkeypatch.setenv("PATH", made.environment["PATH"])
-    if os.getuid():  # records are the test's own files, as a user's are who has them in hand
+    if os.getuid():  # records belong to the test, like those of a user who collects their own
         monkeypatch.setattr(record_trust, "find_inode_marks", lambda *_: iter(()))
     return made

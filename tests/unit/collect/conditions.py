@@ -1,4 +1,4 @@
-"""Documents of network conditions (docs/formats.md part 9), as a node would leave them."""
+"""Documents of network conditions (docs/formats.md part 9), as a node writes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def rtt(median_s: float) -> dict[str, float]:
-    """20 round trips, all of them answered."""
+    """Return 20 round trips, all of them answered."""
     return {
         "sent": 20,
         "received": 20,
@@ -19,7 +19,7 @@ def rtt(median_s: float) -> dict[str, float]:
 
 
 def conditions(requested: str = "delay=50ms", **fields: Any) -> dict[str, Any]:
-    """The whole document of a job that kept its conditions."""
+    """Return the complete document of a job that kept its conditions."""
     return {
         "requested": requested,
         "spec": {"delay_s": 0.05},

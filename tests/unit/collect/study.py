@@ -1,7 +1,7 @@
-"""A small study whose jobs are those that Slurm was recorded with (tests/data/sacct).
+"""A small study whose jobs are those of the recorded Slurm (tests/data/sacct).
 
-Its folder holds what submit, the jobs and the nodes would have left: plan, submissions, attempts
-with the recorded output of steelyard-fstest, and records with samples in a record folder.
+Its folder contains the files of submit, the jobs and the nodes: plan, submissions, attempts with
+the recorded output of steelyard-fstest, and records with samples in a record folder.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from steelyard.analysis.store.spool import quote_text
 DATA = Path(__file__).parents[2] / "data"
 RELEASE = "22.05"
 
-# Submission: job id, and how many runs (array tasks) it holds.
+# By submission: job id, and its number of runs (array tasks).
 SUBMITTED = {
     "array": ("2", 4),
     "timeout": ("4", 1),
@@ -50,7 +50,7 @@ HEADER = (
 
 
 class RecordedSacct(sacct.Sacct):
-    """Slurm's accounting as it was recorded; counts its questions, and can be away."""
+    """Slurm's recorded accounting; it counts its queries, and can be unavailable."""
 
     def __init__(self, release: str = RELEASE) -> None:
         super().__init__()
@@ -69,23 +69,23 @@ class RecordedSacct(sacct.Sacct):
 
 
 def recorded_rows(release: str) -> list[AccountingRow]:
-    """All rows, steps too."""
+    """Return all rows, including steps."""
     folder = DATA / "sacct" / release
     known = set((folder / "helpformat.txt").read_text(encoding="utf-8").split())
-    later = {"SLUID", "OriginalSLUID"}  # asked for since it was recorded
+    later = {"SLUID", "OriginalSLUID"}  # requested only since a later version
     asked = [name for name in sacct.FIELDS if name in known and name not in later]
     with (folder / "jobs.txt").open(encoding="utf-8", newline="\n") as file:
         return list(sacct.parse_lines(file, asked))
 
 
 def run_id(name: str, task: int = 0) -> str:
-    """The run of a submission's task."""
+    """Return the run of a submission's task."""
     number = list(SUBMITTED).index(name)
     return f"filesystem-{number:08x}-{task + 1:03d}"
 
 
 class Study:
-    """The study's folder and record folder, and what is done to them."""
+    """The study's folder and record folder, and changes to them."""
 
     def __init__(self, base: Path, release: str = RELEASE) -> None:
         self.dir = base / "x.study"
@@ -95,12 +95,12 @@ class Study:
         self.accounting = RecordedSacct(release)
         self.rows = [row for row in recorded_rows(release) if row.step is None]
         self.submitted_unix_s = min(r.submit_unix_s or 0.0 for r in self.rows) - 1
-        # Two minutes after the last recorded moment: time enough for the accounting.
+        # Two minutes after the last recorded time, when the accounting is complete.
         self.now_unix_s = max(r.start_unix_s or 0.0 for r in self.rows) + 125
         self.write_plan()
 
     def write_plan(self, names: Sequence[str] = tuple(SUBMITTED), planned: int = 1) -> None:
-        """plan.json and submissions.jsonl of these submissions, and runs that were never submitted."""
+        """Write plan.json and submissions.jsonl of these submissions, and runs never submitted."""
         runs = [
             self.planned(run_id(name, task), place, f"clients={len(name)}")
             for place, name in enumerate(names)
@@ -146,17 +146,17 @@ class Study:
         }
 
     def row(self, job_id: str, restart: int = 0) -> AccountingRow:
-        """The recorded row of a start of a job, by raw id."""
+        """Return the recorded row of a start of a job, by raw id."""
         return [r for r in self.rows if r.job_id == job_id and not r.waits_in_array][restart]
 
     def task_row(self, array: str, task: int) -> AccountingRow:
-        """The recorded row of an array task."""
+        """Return the recorded row of an array task."""
         return next(
             r for r in self.rows if r.array_job_id == array and r.array_task_id == str(task)
         )
 
     def attempt(self, run: str, row: AccountingRow, restart: int = 0, **result: object) -> Path:
-        """The folder that a job leaves, with result.json and the recorded output."""
+        """Write the folder of an attempt, with result.json and the recorded output."""
         folder = self.dir / "runs" / run / f"{row.job_id}.{restart}"
         folder.mkdir(parents=True)
         assert row.start_unix_s is not None
@@ -184,14 +184,14 @@ class Study:
     def record(
         self, row: AccountingRow, node: str, base: Path | None = None, **fields: object
     ) -> Path:
-        """The record that a node leaves, with three samples."""
+        """Write the record of a node, with three samples."""
         assert row.start_unix_s is not None
         return write_record(
             (base or self.record_dir) / row.job_id, node, row.start_unix_s, row.job_id, **fields
         )
 
     def everything(self) -> None:
-        """What the jobs that ran leave on a day without trouble."""
+        """Write the files of all jobs on a day without failures."""
         for task in (0, 3):
             row = self.task_row("2", task)
             self.attempt(run_id("array", task), row)
@@ -207,7 +207,7 @@ class Study:
             self.record(row, row.nodes[0], tags={"restart": str(restart)})
 
     def collect(self, **options: Any) -> merge.Collected:
-        """collect() at the study's own time."""
+        """Collect at the study's own time."""
         return merge.collect(
             self.dir,
             **{
@@ -222,7 +222,7 @@ class Study:
 def write_record(
     folder: Path, node: str, start_unix_s: float, job_id: str, **fields: object
 ) -> Path:
-    """A record of 20 s and its samples at 10 s distance."""
+    """Write a record of 20 s and its samples at intervals of 10 s."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{node}.{int(start_unix_s)}"
     document = {
@@ -269,14 +269,14 @@ def write_record(
 
 
 def query(study: Any, sql: str) -> list[tuple[Any, ...]]:
-    """Rows of the study's database."""
+    """Return rows of the study's database."""
     with attached(study) as engine:
         return engine.execute(sql).fetchall()
 
 
 @contextlib.contextmanager
 def attached(study: Any) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The study's database, to be read."""
+    """Open the study's database for reading."""
     engine = one_engine()
     engine.execute(f"ATTACH {quote_text(str(study.dir / 'study.duckdb'))} AS study (READ_ONLY)")
     try:
@@ -289,8 +289,11 @@ def attached(study: Any) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def content(study: Any) -> dict[str, list[str]]:
-    """All rows of all tables as sorted text; the moment of the collect left out, and what tells the
-    next one that nothing has changed."""
+    """Return all rows of all tables as sorted text.
+
+    Omitted are the time of the collect, and data that shows the next collect that nothing has
+    changed.
+    """
     skip = {"meta": "EXCLUDE collected_unix_s", "attempts": "EXCLUDE stamp"}
     with attached(study) as engine:
         tables = [
@@ -307,10 +310,10 @@ def content(study: Any) -> dict[str, list[str]]:
 
 @functools.cache
 def one_engine() -> duckdb.DuckDBPyConnection:
-    """To make one takes as long as ten queries."""
+    """Return one shared connection: to open one takes as long as ten queries."""
     return duckdb.connect()
 
 
 def gap_kinds(gaps: Sequence[Gap]) -> list[str]:
-    """The kinds of gaps, sorted."""
+    """Return the kinds of gaps, sorted."""
     return sorted(gap.kind for gap in gaps)

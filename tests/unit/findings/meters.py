@@ -7,7 +7,7 @@ from typing import Any
 
 
 def two_meters(maker: Any) -> None:
-    """They tell 1000 J and 700 J of one package in 10 s."""
+    """Add two meters that report 1000 J and 700 J of one package in 10 s."""
     record = json.loads(maker.rows["records"][0]["record"])
     zone = {"covers": "package", "unit": 0, "measures": "energy", "elapsed_s": 10.0}
     record["energy"] = {
@@ -21,7 +21,7 @@ def two_meters(maker: Any) -> None:
 
 
 def counted_by(*sources: str) -> Any:
-    """What counted the memory of each condition's records, in turn; "program": steelyard-time."""
+    """Set the source of memory in each condition's records, in turn; "program": steelyard-time."""
 
     def change(maker: Any) -> None:
         for number, row in enumerate(maker.rows["records"]):

@@ -1,4 +1,4 @@
-"""Sessions of a study as extracts, with values and states that a test plans: no database is read."""
+"""Sessions of a study as extracts, with planned values and states: no database is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ RUNS = 3  # on each node
 
 @dataclass
 class Plan:
-    """What the sessions hold; functions get the session's number from 0, and a node or variant."""
+    """The content of the sessions; functions get the session's number from 0, and a node or
+    variant.
+    """
 
     seconds: Callable[[int, str], float] = lambda number, node: 10.0
     nodes: Callable[[int], Sequence[str]] = lambda number: NODES
@@ -42,14 +44,14 @@ class Plan:
 
 
 def history_of(plan: Plan, number: int) -> History:
-    """Of so many sessions."""
+    """Return the history of `number` sessions."""
     return make_history(
         Path("nightly.sessions"), [read_session(plan, place) for place in range(number)]
     )
 
 
 def read_session(plan: Plan, place: int) -> ReadSession:
-    """One session as it is read."""
+    """Return a session as if it had been read."""
     name = plan.name(place)
     session = Session(name, place + 1, plan.began(place), Path(f"{name}.study"))
     reason = plan.reason(place)
@@ -57,7 +59,7 @@ def read_session(plan: Plan, place: int) -> ReadSession:
 
 
 def extract_of(plan: Plan, place: int) -> Extract:
-    """Runs of each variant and level on every node."""
+    """Return runs of each variant and level on every node."""
     nodes = plan.nodes(place)
     return Extract(
         study=plan.study(place),
@@ -76,7 +78,7 @@ def extract_of(plan: Plan, place: int) -> Extract:
 
 
 def figure_of(plan: Plan, place: int, variant: str, level: int) -> FigureValues:
-    """`seconds` of one variant and level."""
+    """Return `seconds` of one variant and level."""
     on = [node for node in plan.nodes(place) for _ in range(RUNS)]
     condition: dict[str, Any] = {"clients": level}
     return FigureValues(

@@ -21,7 +21,7 @@ NODES = ("n1", "n2")
 
 
 def write_sessions(parent: Path, factors: Sequence[float], kernels: Sequence[str]) -> Path:
-    """nightly.sessions in `parent`: a session for each factor, by which its seconds are longer."""
+    """Make nightly.sessions in `parent`: a session per factor, which multiplies its seconds."""
     folder = parent / "nightly.sessions"
     folder.mkdir()
     lines = []
@@ -36,7 +36,7 @@ def write_sessions(parent: Path, factors: Sequence[float], kernels: Sequence[str
 
 
 def change_session(session: Path, factor: float, kernel: str) -> None:
-    """As if it had been measured otherwise, and collected."""
+    """Change a session's values and kernel, as if it had been measured and collected so."""
     with duckdb.connect(str(session / "study.duckdb")) as connection:
         connection.execute("UPDATE results SET value = value * ?", [factor])
         connection.execute("UPDATE meta SET study = ?", [f"nightly@{session.stem}"])
@@ -47,7 +47,7 @@ def change_session(session: Path, factor: float, kernel: str) -> None:
 
 @functools.cache
 def first_session() -> Path:
-    """Three runs of `app` on each of two nodes; one run failed, one is invalid."""
+    """Make three runs of `app` on each of two nodes; one run failed, one is invalid."""
     maker = StudyMaker("nightly", {"clients": [1]}, {"clients": 1})
     chance = random.Random(9)
     for repeat in range(1, 7):
@@ -72,7 +72,7 @@ def first_session() -> Path:
 def use_file(
     maker: StudyMaker, run: tuple[str, str], node: str, kind: str, path: str, sha256: str
 ) -> None:
-    """A row of `environment`."""
+    """Add a row of `environment`."""
     names = ("run_id", "attempt", "node", "kind", "path", "sha256")
     maker.rows["environment"].append(
         dict(zip(names, (*run, node, kind, path, sha256), strict=True))

@@ -1,4 +1,4 @@
-"""A PBS of paper, in both dialects."""
+"""A simulated PBS, in both dialects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NODES = {"torque": "pbsnodes-x-properties.xml", "openpbs": "pbsnodes-a-2nodes.tx
 
 @dataclass
 class PaperPbs:
-    """The stand-in's state, to look at and to change."""
+    """The simulation's state, which tests read and change."""
 
     folder: Path
     dialect: str
@@ -45,12 +45,12 @@ class PaperPbs:
         self.change(jobs=jobs)
 
     def with_node_part(self) -> None:
-        """Our prologues, or our hook, are there."""
+        """Install our prologues, or our hook."""
         self.change(node_part=True)
         (self.folder / "torque.cfg").write_text("SUBMITFILTER /opt/steelyard/submitfilter\n")
 
     def options(self) -> list[list[str]]:
-        """What each job asked qsub for."""
+        """Return the options of each job's qsub."""
         return [job["options"] for job in self.jobs.values()]
 
 
@@ -58,7 +58,7 @@ class PaperPbs:
 def pbs(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> PaperPbs:
-    """Its commands are alone on the PATH, with the system's."""
+    """Put only its commands and the system's on PATH."""
     folder, dialect = tmp_path / "pbs", str(request.param)
     (folder / "bin").mkdir(parents=True)
     program = folder / "fake_pbs"

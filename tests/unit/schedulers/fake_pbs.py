@@ -1,7 +1,7 @@
-"""Stands in for qsub, qstat, qdel, qselect, pbsnodes and qmgr: knows what Steelyard asks, no more.
+"""Replaces qsub, qstat, qdel, qselect, pbsnodes and qmgr for the queries of Steelyard.
 
-Called by links of those names in STATE/bin; answers as Torque 6.1.3 or OpenPBS 23.06 did
-(tests/data). STATE/state.json holds jobs, dialect and `faults`; anything unknown ends with 99.
+It is called by links of those names in STATE/bin, and answers as Torque 6.1.3 or OpenPBS 23.06 did
+(tests/data). STATE/state.json contains jobs, dialect and `faults`; unknown options exit with 99.
 """
 
 import json
@@ -119,7 +119,7 @@ def qselect():
         refuse(wrong)
     name = ARGS[ARGS.index("-N") + 1]
     for job_id in state["jobs"]:
-        if TORQUE and "[]" in job_id:  # it tells tasks, and arrays never
+        if TORQUE and "[]" in job_id:  # it lists tasks, but never arrays
             found = [i for i, _, called in ids(job_id) if called == name]
         else:
             found = [job_id] if state["jobs"][job_id]["name"] == name else []

@@ -1,4 +1,4 @@
-"""A small study whose runs have all ended, of which a status notes what it has read."""
+"""A small study whose runs have all ended; `status` caches the results that it has read."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Finish = Callable[..., None]
 
 @pytest.fixture
 def ended_study(tmp_path: Path, finish_run: Finish, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """All runs have ended: the second one failed, the third one at its second attempt."""
+    """Make a study whose runs have ended: the second failed, the third had a second attempt."""
     monkeypatch.setattr(state_cache, "FEWEST", 1)
-    # A second to spare: a look that had to wait for a processor takes its begin for earlier than it was.
+    # A spare second: a query that waited for a processor may record an earlier begin.
     monkeypatch.setattr(file_changes, "RACE_NS", -(10**9))
     runs = [planned(number) for number in range(1, RUNS + 1)]
     plan = {"format": "steelyard-plan", "version": 1, "study": {"name": "s"}, "runs": runs}
@@ -40,7 +40,7 @@ def ended_study(tmp_path: Path, finish_run: Finish, monkeypatch: pytest.MonkeyPa
 
 
 def planned(number: int) -> dict[str, Any]:
-    """A run of plan.json."""
+    """Return a run of plan.json."""
     return {
         "run_id": f"b-00000000-{number:03}", "block": 1, "position": number, "benchmark": "b",
         "parameters": {}, "variant": "b", "condition": {}, "condition_label": "no factors",
@@ -49,12 +49,12 @@ def planned(number: int) -> dict[str, Any]:
 
 
 def settle() -> None:
-    """Let the clock of the disk go on, so that what was written lies before the next look."""
+    """Advance the disk's clock, so that files are older than the next query."""
     time.sleep(0.03)
 
 
 def told(study: Path) -> dict[str, Any]:
-    """All that a status says but its own time."""
+    """Return everything that `status` reports, except its own time."""
     found = asdict(status.read_progress(study))
     del found["unix_s"]
     return found
@@ -62,7 +62,7 @@ def told(study: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def results_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The runs of which a result.json was read, from now on."""
+    """Return the runs whose result.json is read from now on."""
     found: list[str] = []
     read = study_files.read_run_folder
 

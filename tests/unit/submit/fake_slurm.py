@@ -1,8 +1,8 @@
-"""Stands in for sbatch, squeue, sacct, scancel and scontrol: knows what Steelyard asks, no more.
+"""Replaces sbatch, squeue, sacct, scancel and scontrol for the queries of Steelyard.
 
-Called by links of those names in STATE/bin. Logs every call to STATE/log.jsonl with the variables
-it got; STATE/state.json holds the jobs, and `faults`: for each command what goes wrong in its next
-calls. Anything unknown ends with 99.
+It is called by links of those names in STATE/bin. It logs every call to STATE/log.jsonl with its
+variables. STATE/state.json contains the jobs, and `faults`: for each command the errors of its next
+calls. Unknown options exit with 99.
 """
 
 import json
@@ -52,7 +52,7 @@ def save(state):
 
 
 def fault():
-    """The next fault of this command, taken off the list."""
+    """Remove and return the next fault of this command."""
     state = load()
     faults = state["faults"].get(PROGRAM, [])
     if not faults:
@@ -111,7 +111,7 @@ def squeue():
         if found.get("--name", job["name"]) != job["name"]:
             continue
         for index, state in enumerate(job["tasks"]):
-            # As the real one: what its options do not say its variables do.
+            # As the real one: variables are defaults of its options.
             states = os.environ.get("SQUEUE_STATES", "PENDING,RUNNING").split(",")
             if state in ("PENDING", "RUNNING") and state in states:
                 show_task(found["--format"], key, index, state, job.get("reason", "Priority"))
@@ -168,7 +168,7 @@ def sinfo():
 
 def scontrol():
     if ARGS[:2] == ["-o", "show"] and ARGS[2:] in (["node"], ["partition"]):
-        for line in load().get(ARGS[2], []):  # none: nothing is known of them
+        for line in load().get(ARGS[2], []):  # none: they are unknown
             say(line)
         return
     if ARGS != ["show", "config"]:

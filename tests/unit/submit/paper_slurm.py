@@ -1,4 +1,4 @@
-"""Study files and a Slurm of paper for the tests of studies."""
+"""Study files and a simulated Slurm for the tests of studies."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ iterations = 1
 
 @dataclass
 class FakeSlurm:
-    """The stand-in's state, to look at and to change."""
+    """The simulation's state, which tests read and change."""
 
     folder: Path
 
@@ -86,7 +86,7 @@ class FakeSlurm:
 
 @pytest.fixture
 def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
-    """Slurm's commands on PATH, all of them the stand-in; no waiting between tries."""
+    """Put Slurm's commands on PATH, all of them simulated; retries do not wait."""
     fake = FakeSlurm(tmp_path / "fake-slurm")
     programs = fake.folder / "bin"
     programs.mkdir(parents=True)
@@ -116,7 +116,7 @@ def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
 
 @pytest.fixture
 def write_study(tmp_path: Path) -> Callable[..., Path]:
-    """Write a study file: the small one, with pieces of its text replaced."""
+    """Return a function that writes the small study file, with pieces of its text replaced."""
 
     def write(*replacements: tuple[str, str], text: str = STUDY) -> Path:
         for old, new in replacements:
@@ -131,14 +131,14 @@ def write_study(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture
 def submitted(slurm: Any, write_study: Callable[..., Path]) -> StudyDir:
-    """The small study of 16 runs, submitted as jobs 100 to 103."""
+    """Submit the small study of 16 runs, as jobs 100 to 103."""
     path = write_study()
     assert cli.main(["submit", str(path)]) == 0
     return StudyDir(studydir.derive_folder(path).absolute())
 
 
 def finish(run_dir: Path, attempt: str, state: str = "completed", **fields: object) -> None:
-    """Leave a run's result as steelyard.sh does."""
+    """Write a run's result as steelyard.sh does."""
     folder = run_dir / attempt
     folder.mkdir(parents=True)
     result = {
@@ -159,5 +159,5 @@ def finish(run_dir: Path, attempt: str, state: str = "completed", **fields: obje
 
 @pytest.fixture
 def finish_run() -> Callable[..., None]:
-    """`finish` as a fixture: test modules are not packages here."""
+    """Return `finish` as a fixture: test modules are not packages here."""
     return finish

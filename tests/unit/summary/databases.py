@@ -1,4 +1,4 @@
-"""Study databases without a cluster, made once a session."""
+"""Study databases without a cluster, made once per session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study database built run by run, from analysis/store/schema.sql: what synthetic.py is made with."""
+"""Builds a study database run by run, from analysis/store/schema.sql, for synthetic.py."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class StudyMaker:
         nodes: Sequence[str] = ("n1",),
         **more: object,
     ) -> tuple[str, str]:
-        """One run with one attempt; returns (run_id, attempt)."""
+        """Add a run with one attempt; return (run_id, attempt)."""
         words = " ".join(f"{key}={value}" for key, value in parameters.items())
         key = json.dumps([benchmark, parameters, condition])
         run_id = f"{benchmark}-{hashlib.sha256(key.encode()).hexdigest()[:8]}-{repeat:03}"
@@ -74,7 +74,7 @@ class StudyMaker:
     def attempt(
         self, run_id: str, attempt: str, state: str, elapsed_s: float | None, nodes: Sequence[str]
     ) -> None:
-        """The attempt's row; time goes on."""
+        """Add the attempt's row, and advance the time."""
         end = None if elapsed_s is None else self.clock + elapsed_s
         self.rows["attempts"].append(
             {
@@ -107,7 +107,7 @@ class StudyMaker:
         client: int = 1,
         iteration: int = 1,
     ) -> None:
-        """One figure of a benchmark."""
+        """Add one figure of a benchmark."""
         keys = ("run_id", "attempt", "client", "iteration", "metric", "value", "unit", "better")
         values = (*run, client, iteration, metric, value, unit, better)
         self.rows["results"].append(dict(zip(keys, values, strict=True)) | {"is_primary": primary})
@@ -121,7 +121,7 @@ class StudyMaker:
         energy_j: float | None = None,
         **more: object,
     ) -> None:
-        """A node's record; whatever is not given is typical."""
+        """Add a node's record; values that are not given are typical."""
         missing = {} if energy_j is not None else {"energy.energy_j": NO_RAPL}
         probe = {"cpu": {"cpus_online": 2}, "memory": {"memory_bytes": 8_000_000_000}}
         row = {
@@ -156,7 +156,7 @@ class StudyMaker:
     def samples(
         self, run: tuple[str, str], node: str, elapsed_s: float, *, watts: float | None = None
     ) -> None:
-        """One sample a second, a job that reads first and computes then."""
+        """Add one sample per second, of a job that first reads and then computes."""
         energy = cpu = rx = 0.0
         for second in range(int(elapsed_s) + 1):
             if second:
@@ -185,17 +185,17 @@ class StudyMaker:
     def gap(
         self, kind: str, reason: str, run: tuple[str | None, str | None] = (None, None)
     ) -> None:
-        """Something missing."""
+        """Add a gap."""
         row = {"run_id": run[0], "attempt": run[1], "node": None, "kind": kind, "reason": reason}
         self.rows["gaps"].append(row)
 
     def tag(self, run: tuple[str, str], node: str, key: str, value: str) -> None:
-        """What a run's script, or a record, said of itself."""
+        """Add a tag of a run's script, or of a record."""
         names = ("run_id", "attempt", "node", "key", "value")
         self.rows["tags"].append(dict(zip(names, (*run, node, key, value), strict=True)))
 
     def write(self, parent: Path) -> Path:
-        """NAME.study in `parent`; returns its path."""
+        """Write NAME.study in `parent`; return its path."""
         folder = parent / f"{self.name}.study"
         folder.mkdir(parents=True)
         toml = toml_text(self.name, self.factors, self.baseline)
@@ -218,7 +218,7 @@ class StudyMaker:
         ]
         (folder / "study.duckdb").write_bytes(empty_database())
         with duckdb.connect(str(folder / "study.duckdb")) as connection:
-            connection.begin()  # else the disk is waited for after each statement
+            connection.begin()  # otherwise each statement waits for the disk
             columns = ", ".join(f"{name} {kind}" for name, kind in sample_store.ALL_COLUMNS.items())
             connection.execute(f"CREATE TEMP TABLE samples ({columns})")
             for table, rows in self.rows.items():
@@ -231,7 +231,7 @@ class StudyMaker:
 
 @functools.cache
 def empty_database() -> bytes:
-    """A database file with the schema alone, which takes a tenth of a second to make."""
+    """Return a database file with the schema only, which takes a tenth of a second to make."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name, "empty.duckdb")
         with duckdb.connect(str(path)) as connection:
@@ -247,10 +247,10 @@ NO_RAPL = "no RAPL: /sys/class/powercap is absent"
 def load(
     connection: duckdb.DuckDBPyConnection, table: str, rows: Sequence[Mapping[str, object]]
 ) -> None:
-    """Rows by way of a JSON file, in seconds where INSERTs take minutes."""
+    """Load rows from a JSON file, in seconds where INSERTs take minutes."""
     info = f"SELECT name, type FROM pragma_table_info('{table}')"
     types = dict(connection.execute(info).fetchall())
-    # Text of JSON is cast on the way in; read as JSON it would be quoted once more.
+    # JSON columns are read as text and cast: as JSON they would be quoted again.
     types = {name: "VARCHAR" if kind == "JSON" else kind for name, kind in types.items()}
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = ", ".join(f"\"{name}\": '{types[name]}'" for name in names)
@@ -266,7 +266,7 @@ def load(
 def toml_text(
     name: str, factors: Mapping[str, Sequence[object]], baseline: Mapping[str, object]
 ) -> str:
-    """A study file that fits."""
+    """Return a matching study file."""
     lines = ["[study]", f'name = "{name}"', "repeat = 5", "seed = 1", "", "[factors]"]
     lines += [f"{factor} = {json.dumps(list(levels))}" for factor, levels in factors.items()]
     lines += ["", "[baseline]"] if baseline else []

@@ -22,9 +22,9 @@ TESTS = {"large_file_copy": 0.8, "small_file_copy": 0.12, "small_file_write": 0.
 
 
 def demo(name: str = "demo", energy: bool = False, repeat: int = 5) -> StudyMaker:
-    """HPL and the three file-system tests with 1 and 2 clients, as `make demo` runs them.
+    """Make HPL and the three file-system tests with 1 and 2 clients, like `make demo`.
 
-    One run failed, one is an outlier; large file copies get slower with 2 clients, HPL does not.
+    One run failed, one is an outlier; large file copies slow down with 2 clients, HPL does not.
     """
     maker = StudyMaker(name, {"clients": [1, 2]}, {"clients": 1})
     chance = random.Random(7)
@@ -108,8 +108,11 @@ def demo_record(
 
 
 def scaled(kind: str = "strong", repeat: int = 6, name: str = "scaled") -> StudyMaker:
-    """CG in seconds by Amdahl's law with a serial share of 5 % (weak: 20 % slower at each doubling),
-    EP in Mop/s, nearly linear; 1 to 8 nodes, all runs of CG on 16 failed; 200 W a node."""
+    """Make runs on 1 to 8 nodes, at 200 W per node; all runs of CG on 16 failed.
+
+    CG in seconds follows Amdahl's law with a serial share of 5 % (weak: 20 % slower at each
+    doubling), EP in Mop/s is nearly linear.
+    """
     maker = StudyMaker(name, {"nodes": [1, 2, 4, 8, 16]}, {"nodes": 1})
     maker.scaling = {"kind": kind, "over": ["nodes"]}
     chance = random.Random(6)
@@ -136,7 +139,7 @@ def scaled_run(
     nodes: list[str],
     work: int = 1,
 ) -> None:
-    """One run; its joules and seconds vary together."""
+    """Add one run; its joules and seconds vary together."""
     seconds *= chance.gauss(1, 0.02)
     failed = kernel == "cg" and len(nodes) == 16
     run = maker.run(
@@ -165,7 +168,10 @@ def thesis_rows(file: str) -> Iterator[dict[str, str]]:
 
 
 def thesis_filesystem() -> StudyMaker:
-    """Iteration i of all nodes of a series is run i; node types, file systems, nodes at once."""
+    """Make runs of which iteration i of all nodes of a series is run i.
+
+    Factors are node types, file systems, concurrent nodes.
+    """
     runs: dict[tuple[str, ...], list[tuple[int, float]]] = defaultdict(list)
     for row in thesis_rows("filesystem.csv"):
         names = ("test", "node_type", "filesystem", "concurrent_nodes", "iteration")
@@ -197,7 +203,7 @@ def thesis_filesystem() -> StudyMaker:
 
 
 def thesis_hpc() -> StudyMaker:
-    """NPB and XHPL, an iteration a run."""
+    """Make NPB and XHPL, one iteration per run."""
     maker = StudyMaker(
         "thesis-hpc", {"node_type": ["physical", "virtual"]}, {"node_type": "physical"}
     )
@@ -209,7 +215,7 @@ def thesis_hpc() -> StudyMaker:
 
 
 def large(runs: int = 10_000, conditions: int = 100) -> StudyMaker:
-    """As many runs as the budget of the report speaks of."""
+    """Make as many runs as in the budget of the report."""
     levels = [f"delay={5 * index}ms" if index else "none" for index in range(conditions)]
     maker = StudyMaker("large", {"network": levels}, {"network": "none"})
     chance = random.Random(11)
@@ -231,7 +237,7 @@ def large(runs: int = 10_000, conditions: int = 100) -> StudyMaker:
 
 
 def main(folder: Path) -> None:
-    """All of them, for people's eyes."""
+    """Write all studies, for manual review."""
     small = (demo(), demo("demo-energy", True), scaled(), scaled("weak", name="weak"))
     for maker in (*small, thesis_filesystem(), thesis_hpc(), large()):
         sys.stdout.write(f"{maker.write(folder)}\n")

@@ -1,4 +1,4 @@
-"""A folder of records whose jobs ended long ago, and what readers find in it."""
+"""A folder of records whose jobs ended long ago, and the files that readers find."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Site:
         return folder
 
     def found(self) -> Files:
-        """What readers have of every job."""
+        """Return every job's files, as readers find them."""
         seen: Files = {}
         for job_id in record_folders.list_job_ids(self.dir):
             for folder in record_folders.find_job_folders(self.dir, job_id):
@@ -62,14 +62,14 @@ class Site:
         return {p.parent.name for p in self.dir.rglob("n1.*.json")}
 
     def du(self) -> int:
-        """Bytes of the disk, as du counts them."""
+        """Return bytes on the disk, as du counts them."""
         done = subprocess.run(
             ["du", "-s", "--block-size=1", self.dir], capture_output=True, text=True, check=True
         )
         return int(done.stdout.split()[0])
 
 
-# No text, no lines, a line cut short, and lines that no sampler has written.
+# No text, no lines, a truncated line, and lines that no sampler writes.
 ODD = (b"", b"elapsed_s\n", b"elapsed_s\n1.0000", b"elapsed_s,rx_bytes\r\n1,007\n")
 
 

@@ -1,7 +1,7 @@
-"""Accounting records as the two servers write them, from fields that hypothesis makes.
+"""Accounting records in the formats of the two servers, from fields that hypothesis generates.
 
-The formats are those of the recorded logs and of lines that a Torque 6.1.3 and an OpenPBS 23.06
-wrote for jobs with blanks, quotes and line breaks in what a user may choose.
+The formats are those of the recorded logs, and of lines that a Torque 6.1.3 and an OpenPBS 23.06
+wrote for jobs with blanks, quotes and line breaks in text of the user.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ TORQUE, OPENPBS = "torque", "openpbs"
 
 @dataclass(frozen=True)
 class Record:
-    """What the server knows, in its order, and how it writes it."""
+    """The server's fields, in its order, and their format."""
 
     dialect: str
     kind: str
     fields: dict[str, str]
-    raw: bool = False  # a hook's object without quotes, as in records of jobs that were refused
+    raw: bool = False  # a hook's object without quotes, as in records of refused jobs
 
     def value(self, name: str) -> str:
-        """OpenPBS quotes; neither escapes."""
+        """Return a value; OpenPBS quotes, neither server escapes."""
         value = self.fields[name]
         if self.dialect == TORQUE:
             return value
@@ -34,12 +34,12 @@ class Record:
         return f'"{value}"' if name == "account" or " " in value else value
 
     def line(self) -> str:
-        """With the blank at the end that S and Q have."""
+        """Return the line, with the final blank of S and Q."""
         text = " ".join(f"{name}={self.value(name)}" for name in self.fields)
         return f"{STAMP};{self.kind};7[3].srv;{text}{'' if self.kind == 'E' else ' '}"
 
 
-# Text that looks like the format itself, beside any text.
+# Text that resembles the format itself, and any text.
 PIECES = st.sampled_from(
     ["a", "b", " ", "=", ";", '"', "'", "\\", ":", "queue=x", "jobname=y", " jobname=z ", "start=1",
      "Exit_status=0", "end=5", "project=p", "owner=u@h", "Resource_List.mem=5gb", '" project="x',
@@ -49,14 +49,14 @@ FREE = st.one_of(
     st.lists(PIECES, min_size=1, max_size=8).map("".join),
     st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=20),
 ).filter(lambda text: text.strip() != "" and not text.startswith("\n"))
-# A user's own text that servers take: no line of it may be taken for the head of another record.
+# User text that servers accept: no line of it may be mistaken for the head of another record.
 WORD = st.from_regex(r"[A-Za-z][A-Za-z0-9_.+-]{0,14}", fullmatch=True)
 COUNT = st.integers(0, 10**6).map(str)
 TIME = st.integers(10**9, 2 * 10**9).map(str)
 CLOCK = st.tuples(st.integers(0, 200), st.integers(0, 59), st.integers(0, 59)).map(
     lambda t: f"{t[0]:02d}:{t[1]:02d}:{t[2]:02d}"
 )
-# What our hook writes: any text of a user's (tags) or of the kernel's (reasons) may stand in it.
+# Output of our hook: it may contain any text of a user (tags) or of the kernel (reasons).
 TOLD = st.one_of(
     st.sampled_from(
         ['a "b"', "delay=50ms", "loss=1% delay=5ms", "it's", "}' run_count=2 x='{", "}", "x"]
@@ -70,7 +70,7 @@ SIZE = COUNT.map(lambda n: f"{n}kb")
 
 
 def head(draw: st.DrawFn, dialect: str) -> dict[str, str]:
-    """Who the job is."""
+    """Draw the fields that identify the job."""
     fields = {"user": draw(WORD), "group": draw(WORD)}
     if draw(st.booleans()):
         fields["account"] = draw(FREE)
@@ -83,7 +83,7 @@ def head(draw: st.DrawFn, dialect: str) -> dict[str, str]:
 
 @st.composite
 def records(draw: st.DrawFn, dialect: str, kind: str) -> Record:
-    """One record."""
+    """Draw one record."""
     fields = head(draw, dialect)
     if kind != "Q":
         if dialect == TORQUE:
@@ -104,7 +104,7 @@ def records(draw: st.DrawFn, dialect: str, kind: str) -> Record:
 
 
 def end(draw: st.DrawFn, dialect: str) -> dict[str, str]:
-    """How it ended."""
+    """Draw the fields of the end."""
     fields = {"session": draw(COUNT)}
     if dialect == TORQUE:
         fields |= {"total_execution_slots": "2", "unique_node_count": "2"}
