@@ -184,7 +184,7 @@ static bool message(const char *text)
  */
 static bool counters(const char *text)
 {
-	struct sy_io io = {0};
+	int64_t io[4] = {0};
 	struct sy_stat stat;
 	int64_t a = 0, b = 0, c = 0, d = 0, e = 0;
 
@@ -194,7 +194,7 @@ static bool counters(const char *text)
 	(void)sy_parse_number(text, &b);
 	(void)sy_parse_pressure(text, &c);
 	(void)sy_parse_snmp(text, &d, &e);
-	return sy_parse_io(text, &io) <= 0 && io.rchar >= 0 && io.write >= 0 && a >= 0 && b >= 0 &&
+	return sy_parse_io(text, io) <= 0 && io[0] >= 0 && io[3] >= 0 && a >= 0 && b >= 0 &&
 	       c >= 0 && d >= 0 && e >= 0;
 }
 

@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *text = text_of(data, size);
 	int64_t a = 0, b = 0, c = 0, d = 0, e = 0;
-	struct sy_io io = {0};
+	int64_t io[4] = {0};
 	static bool marks[64];
 	int cpus;
 
@@ -56,10 +56,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)sy_parse_keyed(text, "usage_usec", &a);
 	(void)sy_parse_pressure(text, &b);
 	(void)sy_parse_snmp(text, &c, &d);
-	(void)sy_parse_io(text, &io);
+	(void)sy_parse_io(text, io);
 	(void)sy_parse_loadavg(text, &e);
 	must(a >= 0 && b >= 0 && c >= 0 && d >= 0 && e >= 0);
-	must(io.rchar >= 0 && io.wchar >= 0 && io.read >= 0 && io.write >= 0);
+	must(io[0] >= 0 && io[1] >= 0 && io[2] >= 0 && io[3] >= 0);
 	cpus = size < 32 ? sy_parse_cpu_list(text, marks, 64) : 0;
 	must(cpus >= -1);
 	free(text);

@@ -22,27 +22,22 @@ int sy_root_open(const char *dir, struct sy_error *err)
 }
 
 /* Kernels before 5.6 (RHEL 8) have no openat2; a plain openat is the same where root is "/". */
-static int open_without_openat2(int root, const char *path)
+static int open_below(int root, const char *path, uint64_t flags)
 {
-	int fd = openat(root, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-
-	return fd < 0 ? sy_count_shortage(errno) : fd;
-}
-
-int sy_open_at(int root, const char *path)
-{
-	struct sy_open_how how = {
-	    .flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
-	    .resolve = SY_RESOLVE_IN_ROOT,
-	};
+	struct sy_open_how how = {.flags = O_CLOEXEC | flags, .resolve = SY_RESOLVE_IN_ROOT};
 	long fd;
 
 	while (*path == '/')
 		path++;
 	fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
 	if (fd < 0 && errno == ENOSYS)
-		return open_without_openat2(root, *path ? path : ".");
+		fd = openat(root, *path ? path : ".", (int)how.flags);
 	return fd < 0 ? sy_count_shortage(errno) : (int)fd;
+}
+
+int sy_open_at(int root, const char *path)
+{
+	return open_below(root, path, O_RDONLY | O_NONBLOCK);
 }
 
 ssize_t sy_read_fd(int fd, char *buffer, size_t size)
@@ -157,13 +152,12 @@ static int add_name(struct sy_names *names, const char *name)
 int sy_list_at(int root, const char *path, struct sy_names *names)
 {
 	int fd = sy_open_at(root, path);
+	cleanup_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	int result = 0;
-	DIR *dir;
 
 	if (fd < 0)
 		return fd;
-	dir = fdopendir(fd);
 	if (!dir) {
 		result = sy_count_shortage(errno);
 		(void)close(fd);
@@ -172,30 +166,14 @@ int sy_list_at(int root, const char *path, struct sy_names *names)
 	while (!result && (entry = readdir(dir)))
 		if (entry->d_name[0] != '.')
 			result = add_name(names, entry->d_name);
-	(void)closedir(dir);
 	if (names->count)
 		qsort(names->name, names->count, sizeof(*names->name), by_version);
 	return result;
 }
 
-/* A descriptor of the thing itself, a link not followed. */
-static int open_path(int root, const char *path, uint64_t flags)
-{
-	struct sy_open_how how = {.flags = O_PATH | O_CLOEXEC | flags,
-				  .resolve = SY_RESOLVE_IN_ROOT};
-	long fd;
-
-	while (*path == '/')
-		path++;
-	fd = syscall(SYS_openat2, root, *path ? path : ".", &how, sizeof(how));
-	if (fd < 0 && errno == ENOSYS)
-		fd = openat(root, *path ? path : ".", (int)how.flags);
-	return fd < 0 ? sy_count_shortage(errno) : (int)fd;
-}
-
 ssize_t sy_link_at(int root, const char *path, char *buffer, size_t size)
 {
-	cleanup_close int fd = open_path(root, path, O_NOFOLLOW);
+	cleanup_close int fd = open_below(root, path, O_PATH | O_NOFOLLOW);
 	ssize_t length;
 
 	buffer[0] = '\0';
@@ -232,7 +210,7 @@ ssize_t sy_link_name_at(int root, const char *path, char *buffer, size_t size)
 
 bool sy_exists_at(int root, const char *path)
 {
-	cleanup_close int fd = open_path(root, path, 0);
+	cleanup_close int fd = open_below(root, path, O_PATH);
 
 	return fd >= 0;
 }

@@ -240,26 +240,32 @@ void sy_doc_put_words(struct sy_document *document, const char *path, int root, 
 	sy_doc_put(document, path, list);
 }
 
-void sy_json_note(json_t *object, const char *format, ...)
+void sy_json_add_once(json_t *object, const char *key, const char *text)
 {
-	json_t *notes = json_object_get(object, "notes"), *old;
-	char text[512];
-	va_list args;
+	json_t *list = json_object_get(object, key), *old;
 	size_t i;
 
-	va_start(args, format);
-	(void)vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	if (!json_is_array(notes)) {
-		notes = json_array();
-		(void)json_object_set_new(object, "notes", notes);
+	if (!json_is_array(list)) {
+		list = json_array();
+		(void)json_object_set_new(object, key, list);
 	}
-	json_array_foreach(notes, i, old)
+	json_array_foreach(list, i, old)
 	{
 		if (json_is_string(old) && !strcmp(json_string_value(old), text))
 			return;
 	}
-	(void)json_array_append_new(notes, sy_json_text(text));
+	(void)json_array_append_new(list, sy_json_text(text));
+}
+
+void sy_json_note(json_t *object, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	(void)vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	sy_json_add_once(object, "notes", text);
 }
 
 struct making {

@@ -70,6 +70,9 @@ const char *sy_json_reason(const json_t *top, const char *path);
 /* Replace that reason, where there is one, by `reason`, unless this is empty. */
 void sy_json_explain(json_t *top, const char *path, const char *reason);
 
+/* A text into the list `key` of an object, once. */
+void sy_json_add_once(json_t *object, const char *key, const char *text);
+
 /* A sentence into `notes` of an object, once. */
 __attribute__((format(printf, 2, 3))) void sy_json_note(json_t *object, const char *format, ...);
 

@@ -123,7 +123,7 @@ pid_t sy_reap(pid_t command, int flags, struct sy_exact *exact)
 }
 
 /* `read_bytes` grows by what this thread has read for it. */
-static int read_io_file(int folder, const char *path, struct sy_io *io, int64_t *read_bytes)
+static int read_io_file(int folder, const char *path, int64_t io[4], int64_t *read_bytes)
 {
 	char text[512];
 	cleanup_close int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
@@ -139,16 +139,15 @@ static int read_io_file(int folder, const char *path, struct sy_io *io, int64_t 
 static int subtract_thread(int tasks, const char *id, int64_t io[4], int64_t *read_bytes)
 {
 	const int64_t since = atoi(id) == (int)syscall(SYS_gettid) ? *read_bytes : 0;
-	struct sy_io thread;
+	int64_t thread[4];
 	char path[300];
 
 	(void)snprintf(path, sizeof(path), "%s/io", id);
-	if (read_io_file(tasks, path, &thread, read_bytes) < 0)
+	if (read_io_file(tasks, path, thread, read_bytes) < 0)
 		return -1;
-	io[0] -= thread.rchar - since;
-	io[1] -= thread.wchar;
-	io[2] -= thread.read;
-	io[3] -= thread.write;
+	for (int i = 0; i < 4; i++)
+		io[i] -= thread[i];
+	io[0] += since;
 	return 0;
 }
 
@@ -156,22 +155,20 @@ static int subtract_thread(int tasks, const char *id, int64_t io[4], int64_t *re
  * ended meanwhile. */
 static int read_reaped_io(DIR *tasks, int64_t io[4])
 {
-	struct sy_io before, after;
-	int64_t read_bytes = 0, until_after;
+	int64_t before[4], after[4], read_bytes = 0, until_after;
 	const struct dirent *entry;
 
 	rewinddir(tasks);
-	if (read_io_file(AT_FDCWD, "/proc/self/io", &before, &read_bytes) < 0)
+	if (read_io_file(AT_FDCWD, "/proc/self/io", before, &read_bytes) < 0)
 		return -1;
-	memcpy(io, (int64_t[4]){before.rchar, before.wchar, before.read, before.write},
-	       4 * sizeof(*io));
+	memcpy(io, before, sizeof(before));
 	while ((entry = readdir(tasks)))
 		if (entry->d_name[0] != '.' &&
 		    subtract_thread(dirfd(tasks), entry->d_name, io, &read_bytes) < 0)
 			return -1;
 	until_after = read_bytes;
-	if (read_io_file(AT_FDCWD, "/proc/self/io", &after, &read_bytes) < 0 ||
-	    after.rchar - before.rchar != until_after || after.wchar != before.wchar)
+	if (read_io_file(AT_FDCWD, "/proc/self/io", after, &read_bytes) < 0 ||
+	    after[0] - before[0] != until_after || after[1] != before[1])
 		return -1;
 	return io[0] < 0 || io[1] < 0 || io[2] < 0 || io[3] < 0 ? -1 : 0;
 }

@@ -46,17 +46,17 @@ int sy_parse_keyed(const char *text, const char *key, int64_t *value)
 }
 
 /* In the kernel's order, so that each line is looked at once. */
-int sy_parse_io(const char *text, struct sy_io *io)
+int sy_parse_io(const char *text, int64_t io[4])
 {
-	struct sy_io result;
+	int64_t result[4];
 
-	text = keyed(text, "rchar", 5, ':', &result.rchar);
-	text = text ? keyed(text, "wchar", 5, ':', &result.wchar) : NULL;
-	text = text ? keyed(text, "read_bytes", 10, ':', &result.read) : NULL;
-	text = text ? keyed(text, "write_bytes", 11, ':', &result.write) : NULL;
+	text = keyed(text, "rchar", 5, ':', &result[0]);
+	text = text ? keyed(text, "wchar", 5, ':', &result[1]) : NULL;
+	text = text ? keyed(text, "read_bytes", 10, ':', &result[2]) : NULL;
+	text = text ? keyed(text, "write_bytes", 11, ':', &result[3]) : NULL;
 	if (!text)
 		return -1;
-	*io = result;
+	memcpy(io, result, sizeof(result));
 	return 0;
 }
 

@@ -10,11 +10,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* /proc/PID/io, bytes. */
-struct sy_io {
-	int64_t rchar, wchar, read, write;
-};
-
 /* /proc/PID/stat; times in clock ticks, rss in pages. */
 struct sy_stat {
 	char state;
@@ -29,7 +24,8 @@ struct sy_stat {
 /* A whole number, not negative, that ends at white space or at the end. */
 int sy_parse_number(const char *text, int64_t *value);
 
-int sy_parse_io(const char *text, struct sy_io *io);
+/* /proc/PID/io, bytes: rchar, wchar, read, write. */
+int sy_parse_io(const char *text, int64_t io[4]);
 
 /* The command's name may hold blanks and brackets: "12 (a) b) S 1 …". */
 int sy_parse_stat(const char *text, struct sy_stat *stat);

@@ -128,20 +128,18 @@ ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, i
 static void read_io(struct sy_processes *all, struct sy_process *process, bool first)
 {
 	char text[512];
-	struct sy_io io;
-	struct sy_usage usage;
+	struct sy_usage usage = {{0}};
 	ssize_t got = sy_process_file(all, process->pid, "io", &process->io_fd, text, sizeof(text));
 
 	if (got == -ESRCH || got == -ENOENT) {
 		process->gone = true;
 		return;
 	}
-	if (got < 0 || sy_parse_io(text, &io) < 0) {
+	if (got < 0 || sy_parse_io(text, &usage.use[SY_USE_RCHAR]) < 0) {
 		all->io_unreadable += !process->io_unreadable;
 		process->io_unreadable = true;
 		return;
 	}
-	usage = (struct sy_usage){{0, io.rchar, io.wchar, io.read, io.write}};
 	if (first)
 		process->base = usage;
 	for (int i = SY_USE_RCHAR; i < SY_USES; i++)

@@ -12,7 +12,6 @@
 #include <glob.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define SITES "netem sites"
 #define SUM   12 /* digits of a file's checksum: enough to distinguish two */

@@ -1,12 +1,9 @@
 /* A job begins on this node: start its sampler and apply the requested conditions. */
 #include "job/job.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

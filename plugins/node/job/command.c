@@ -8,7 +8,6 @@
 #include "sampler/control_socket.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #define CONTROL_FD     (SY_SPAWN_FDS - 1)

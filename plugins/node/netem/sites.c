@@ -200,25 +200,20 @@ static int parse_lines(char *text, struct reader *reader, int *number, struct sy
 int sy_sites_read(const char *folder, const char *name, const struct sy_own_addresses *own,
 		  struct sy_sites *sites, struct sy_error *err)
 {
-	cleanup_free char *text = malloc(MOST_BYTES);
-	cleanup_close int fd = -1;
+	cleanup_free char *text = NULL;
 	struct sy_error reason = {{0}};
 	struct reader reader = {.own = own, .sites = sites};
 	char path[PATH_MAX];
-	ssize_t length;
+	size_t length;
 	int number = 0;
 
 	*sites = (struct sy_sites){.count = 0};
-	if (!text)
-		return sy_fail(err, "out of memory");
 	(void)snprintf(path, sizeof(path), "%s/%s.sites", folder, name);
-	fd = sy_table_open(path, "sites", ": steelyard netem sites FILE --write", MOST_BYTES, err);
-	if (fd < 0)
+	text = sy_table_read(path, "sites", ": steelyard netem sites FILE --write", MOST_BYTES,
+			     &length, err);
+	if (!text)
 		return -1;
-	length = sy_read_fd(fd, text, MOST_BYTES);
-	if (length < 0)
-		return sy_fail(err, "sites %s: cannot be read", path);
-	(void)sy_sha256(text, (size_t)length, sites->sha256);
+	(void)sy_sha256(text, length, sites->sha256);
 	if (parse_lines(text, &reader, &number, &reason) == 0)
 		return 0;
 	return number ? sy_fail(err, "sites %s, line %d: %s", path, number, reason.text)

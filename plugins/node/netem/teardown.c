@@ -11,7 +11,6 @@
 #include "netem/undo.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>

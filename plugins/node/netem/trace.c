@@ -5,7 +5,6 @@
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,26 +140,22 @@ static int parse_lines(char *text, const struct sy_netem *spec, struct sy_steps 
 int sy_trace_read(const char *folder, const struct sy_netem *spec, struct sy_steps *steps,
 		  struct sy_error *err)
 {
-	cleanup_free char *text = malloc(MOST_BYTES);
-	cleanup_close int fd = -1;
+	cleanup_free char *text = NULL;
 	struct sy_error reason = {{0}};
 	char path[PATH_MAX];
-	ssize_t length = -1;
+	size_t length;
 	int number = 0;
 
 	*steps = (struct sy_steps){.step = calloc(SY_TRACE_MOST, sizeof(*steps->step))};
 	(void)snprintf(path, sizeof(path), "%s/%s.csv", folder, spec->trace);
-	fd = text && steps->step ? sy_table_open(path, "trace", "", MOST_BYTES, err)
-				 : sy_fail(err, "out of memory");
-	if (fd >= 0)
-		length = sy_read_fd(fd, text, MOST_BYTES);
-	if (length >= 0) {
-		(void)sy_sha256(text, (size_t)length, steps->sha256);
+	if (!steps->step)
+		return sy_fail(err, "out of memory");
+	text = sy_table_read(path, "trace", "", MOST_BYTES, &length, err);
+	if (text) {
+		(void)sy_sha256(text, length, steps->sha256);
 		if (parse_lines(text, spec, steps, &number, &reason) == 0)
 			return 0;
 		(void)sy_fail(err, "trace %s, line %d: %s", path, number, reason.text);
-	} else if (fd >= 0) {
-		(void)sy_fail(err, "trace %s: cannot be read", path);
 	}
 	sy_steps_free(steps);
 	return -1;

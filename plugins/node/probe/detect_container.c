@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -3,8 +3,6 @@
 
 #include "base/file.h"
 
-#include <errno.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

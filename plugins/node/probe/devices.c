@@ -6,9 +6,7 @@
 #include "meters/meters.h"
 #include "meters/readers.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <string.h>
 
 /* A value of a list's entry, or null with its reason at "LIST.INDEX.KEY". */
 static void set_or_reason(struct sy_document *document, json_t *entry, const char *list,

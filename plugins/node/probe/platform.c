@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Modules that sites install from elsewhere and that carry a version of their own: GPUs, clients of
  * file systems, networks. All others change with the kernel's release. */

@@ -6,7 +6,6 @@
 #include "probe/detect.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static json_t *evidence_list(const struct sy_layer *layer)
 {

@@ -190,7 +190,7 @@ int sy_cmd_doctor(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (optind < argc)
-		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		return sy_command_usage(help);
 	arguments.doctor.root = sy_root_open(arguments.doctor.dir, &err);
 	if (arguments.doctor.root < 0) {
 		(void)fprintf(stderr, "steelyard-node doctor: %s\n", err.text);

@@ -8,8 +8,6 @@
 #include "program/options.h"
 
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #define COUNTED_MS 1500 /* pbs_attach waits so long */
 
@@ -73,7 +71,7 @@ int sy_job_attach_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (optind < argc || !arguments.options.job_id || !arguments.options.node || !arguments.pid)
-		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		return sy_command_usage(help);
 	if (sy_job_options_resolve(&arguments.options, &err) < 0)
 		sy_log_write(arguments.options.config.run_dir, arguments.options.node,
 			     arguments.options.job_id, "%s", err.text);

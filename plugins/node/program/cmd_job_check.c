@@ -165,7 +165,7 @@ int sy_job_check_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (optind < argc)
-		return fputs(check_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		return sy_command_usage(check_help);
 	/* Not root's alone, or not right: doctor reports it; the node decides. */
 	(void)sy_job_config_read(&arguments.config, arguments.file ? arguments.file : SY_JOB_CONFIG,
 				 false, &err);
@@ -193,7 +193,7 @@ int sy_job_encode_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (optind < argc)
-		return fputs(encode_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		return sy_command_usage(encode_help);
 	code = check(&arguments);
 	if (code == SY_EXIT_DONE)
 		(void)puts(arguments.request);

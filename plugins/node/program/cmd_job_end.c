@@ -112,7 +112,7 @@ int sy_job_end_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (optind < argc || !arguments.options.job_id || !arguments.options.node)
-		return fputs(end_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		return sy_command_usage(end_help);
 	job = job_of(&arguments);
 	text = sy_job_end(&job);
 	if (text)
@@ -132,7 +132,7 @@ int sy_job_sweep_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (optind < argc || arguments.options.job_id || !arguments.options.node)
-		return fputs(sweep_help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		return sy_command_usage(sweep_help);
 	sweep = (struct sy_job_sweep){.job = job_of(&arguments),
 				      .knows_alive = arguments.only_alive,
 				      .alive = arguments.alive,

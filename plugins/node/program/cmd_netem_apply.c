@@ -165,7 +165,7 @@ static int run(int argc, char **argv, struct arguments *arguments)
 	if (argc - optind != 1 || !arguments->request.run_dir || !arguments->request.node ||
 	    !arguments->request.job_id ||
 	    !(arguments->options.has_requester || arguments->options.no_policy))
-		return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+		return sy_command_usage(help);
 	if (sy_netem_parse(argv[optind], &arguments->spec, &err) < 0)
 		return complain(&err, SY_EXIT_USAGE);
 	arguments->request.uid = arguments->options.requester.uid;

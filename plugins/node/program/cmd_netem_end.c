@@ -60,18 +60,13 @@ static int parse_arguments(int argc, char **argv, const char *help, struct argum
 		else if (option == 'a')
 			arguments->all = true;
 		else if (option == 'h')
-			return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
+			return sy_command_help(help);
 		else
-			return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+			return sy_command_usage(help);
 	}
 	if (optind == argc && arguments->run_dir)
 		return -1;
-	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
-}
-
-static int print_usage(const char *help)
-{
-	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+	return sy_command_usage(help);
 }
 
 static bool is_known_actor(const char *by)
@@ -101,7 +96,7 @@ int sy_netem_finish_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (!arguments.node || !arguments.job_id || arguments.all || !is_known_actor(arguments.by))
-		return print_usage(finish_help);
+		return sy_command_usage(finish_help);
 	return report_result(argv[0],
 			     sy_netem_finish(arguments.run_dir, arguments.node, arguments.job_id,
 					     arguments.by, &err),
@@ -117,7 +112,7 @@ int sy_netem_reap_command(int argc, char **argv)
 	if (code >= 0)
 		return code;
 	if (arguments.node || arguments.job_id || arguments.all || !is_known_actor(arguments.by))
-		return print_usage(reap_help);
+		return sy_command_usage(reap_help);
 	(void)sy_stale_files(arguments.run_dir, true);
 	return report_result(argv[0], sy_netem_undo_stale(arguments.run_dir, arguments.by, &err),
 			     &err);
@@ -133,7 +128,7 @@ int sy_netem_clear_command(int argc, char **argv)
 		return code;
 	if (arguments.all ? arguments.node || arguments.job_id
 			  : !arguments.node || !arguments.job_id)
-		return print_usage(clear_help);
+		return sy_command_usage(clear_help);
 	return report_result(argv[0],
 			     arguments.all ? sy_netem_clear_all(arguments.run_dir, &err)
 					   : sy_netem_finish(arguments.run_dir, arguments.node,

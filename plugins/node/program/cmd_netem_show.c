@@ -4,7 +4,6 @@
 #include "program/command_line.h"
 
 #include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -90,11 +89,9 @@ int sy_netem_show_command(int argc, char **argv)
 		else if (option == 'j')
 			as_json = true;
 		else
-			return fputs(help, option == 'h' ? stdout : stderr) == EOF ? SY_EXIT_BUG
-			       : option == 'h'					   ? SY_EXIT_DONE
-										   : SY_EXIT_USAGE;
+			return option == 'h' ? sy_command_help(help) : sy_command_usage(help);
 	}
 	if (run_dir && optind == argc)
 		return show(run_dir, as_json);
-	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+	return sy_command_usage(help);
 }

@@ -80,11 +80,9 @@ int sy_netem_sites_command(int argc, char **argv)
 		else if (option == 'p')
 			policy = optarg;
 		else
-			return fputs(help, option == 'h' ? stdout : stderr) == EOF ? SY_EXIT_BUG
-			       : option == 'h'					   ? SY_EXIT_DONE
-										   : SY_EXIT_USAGE;
+			return option == 'h' ? sy_command_help(help) : sy_command_usage(help);
 	}
 	if (optind == argc - 1)
 		return read_file(argv[optind], folder, policy);
-	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+	return sy_command_usage(help);
 }

@@ -100,9 +100,9 @@ int sy_cmd_probe(int argc, char **argv)
 		else if (option == 'n')
 			name = optarg;
 		else if (option == 'h')
-			return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
+			return sy_command_help(help);
 		else
-			return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+			return sy_command_usage(help);
 	}
 	if (optind < argc) {
 		(void)fprintf(stderr, "steelyard-node probe: unexpected argument '%s'\n\n%s",

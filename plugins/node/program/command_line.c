@@ -5,6 +5,16 @@
 
 #include <stdio.h>
 
+int sy_command_help(const char *help)
+{
+	return fputs(help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
+}
+
+int sy_command_usage(const char *help)
+{
+	return fputs(help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+}
+
 int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *arguments)
 {
 	struct sy_error err;
@@ -12,9 +22,9 @@ int sy_command_read(const struct sy_command_line *line, int argc, char **argv, v
 
 	while ((option = getopt_long(argc, argv, "h", line->table, &index)) != -1) {
 		if (option == 'h')
-			return fputs(line->help, stdout) == EOF ? SY_EXIT_BUG : SY_EXIT_DONE;
+			return sy_command_help(line->help);
 		if (option == '?')
-			return fputs(line->help, stderr) == EOF ? SY_EXIT_BUG : SY_EXIT_USAGE;
+			return sy_command_usage(line->help);
 		if (line->take(option, arguments, &err) >= 0)
 			continue;
 		(void)fprintf(stderr, "steelyard-node %s: --%s %.100s: %s\n", line->command,

@@ -25,6 +25,10 @@ struct sy_command_line {
 	int (*take)(int option, void *arguments, struct sy_error *err);
 };
 
+/* A command's help, which the user has requested, or needs: the exit code. */
+int sy_command_help(const char *help);
+int sy_command_usage(const char *help);
+
 /* Parse all options into `context`: -1 when the command may continue, else its exit code. */
 int sy_command_read(const struct sy_command_line *line, int argc, char **argv, void *arguments);
 

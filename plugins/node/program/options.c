@@ -3,7 +3,6 @@
 #include "base/folder.h"
 #include "netem/spec/values.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -280,24 +280,6 @@ static void put_unmet(json_t *conditions, const struct sy_message *message)
 	(void)json_object_set_new(unmet, message->key, sy_json_text(message->value));
 }
 
-/* Tasks that were given the same say the same. */
-static void add_gpus(json_t *conditions, const char *text)
-{
-	json_t *tasks = json_object_get(conditions, "gpus"), *known;
-	size_t i;
-
-	if (!tasks) {
-		tasks = json_array();
-		(void)json_object_set_new(conditions, "gpus", tasks);
-	}
-	json_array_foreach(tasks, i, known)
-	{
-		if (!strcmp(json_string_value(known), text))
-			return;
-	}
-	(void)json_array_append_new(tasks, sy_json_text(text));
-}
-
 void sy_message_apply(const struct sy_message *message, const struct sy_job_notes *notes)
 {
 	if (message->word == SY_WORD_TAG)
@@ -313,5 +295,5 @@ void sy_message_apply(const struct sy_message *message, const struct sy_job_note
 	else if (message->word == SY_WORD_UNMET)
 		put_unmet(notes->conditions, message);
 	else if (message->word == SY_WORD_GPUS)
-		add_gpus(notes->conditions, message->value);
+		sy_json_add_once(notes->conditions, "gpus", message->value);
 }

@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEFAULT_SPEED_BIT_PER_S 10000000000LL

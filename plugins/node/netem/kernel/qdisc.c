@@ -6,7 +6,6 @@
 #include "netem/kernel/rtnl.h"
 #include "netem/spec/spec.h"
 
-#include <errno.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <stdio.h>

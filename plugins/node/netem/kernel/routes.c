@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <linux/rtnetlink.h>
-#include <stdio.h>
 #include <string.h>
 
 #define BAD_FLAGS  (RTNH_F_DEAD | RTNH_F_LINKDOWN)

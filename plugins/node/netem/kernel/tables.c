@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int sy_table_open(const char *path, const char *what, const char *maker, int most,
-		  struct sy_error *err)
+static int open_table(const char *path, const char *what, const char *maker, int most,
+		      struct sy_error *err)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	struct stat info;
@@ -31,6 +31,24 @@ int sy_table_open(const char *path, const char *what, const char *maker, int mos
 		       "%s %s: expected a file of root's, writable by root alone, of less than %d "
 		       "bytes",
 		       what, path, most);
+}
+
+char *sy_table_read(const char *path, const char *what, const char *maker, int most, size_t *length,
+		    struct sy_error *err)
+{
+	cleanup_free char *room = malloc((size_t)most);
+	cleanup_close int fd =
+	    room ? open_table(path, what, maker, most, err) : sy_fail(err, "out of memory");
+	ssize_t got = fd < 0 ? -1 : sy_read_fd(fd, room, (size_t)most);
+	char *text = room;
+
+	if (fd >= 0 && got < 0)
+		(void)sy_fail(err, "%s %s: cannot be read", what, path);
+	if (got < 0)
+		return NULL;
+	*length = (size_t)got;
+	room = NULL;
+	return text;
 }
 
 #define MOST_BYTES (16 * SY_DELAY_TABLE_MOST)
@@ -107,22 +125,20 @@ static json_t *describe(const char *name, struct values *values, int answers)
 json_t *sy_delay_table_read(const char *folder, const struct sy_netem *spec, int answers,
 			    struct sy_error *err)
 {
-	cleanup_free char *text = malloc(MOST_BYTES);
 	cleanup_free int16_t *room = calloc(SY_DELAY_TABLE_MOST, sizeof(*room));
 	struct values values = {.item = room};
-	cleanup_close int fd = -1;
+	cleanup_free char *text = NULL;
 	char path[PATH_MAX];
+	size_t length;
 
 	if (spec->distribution != SY_TABLE)
 		return json_null();
-	if (!text || !room)
+	if (!room)
 		return (void)sy_fail(err, "out of memory"), NULL;
 	(void)snprintf(path, sizeof(path), "%s/%s.dist", folder, spec->table);
-	fd =
-	    sy_table_open(path, "delay table", "; its format is in docs/netem.md", MOST_BYTES, err);
-	if (fd < 0)
-		return NULL;
-	if (sy_read_fd(fd, text, MOST_BYTES) < 0)
-		return (void)sy_fail(err, "delay table %s: cannot be read", path), NULL;
-	return parse(text, &values, path, err) < 0 ? NULL : describe(spec->table, &values, answers);
+	text = sy_table_read(path, "delay table", "; its format is in docs/netem.md", MOST_BYTES,
+			     &length, err);
+	return !text || parse(text, &values, path, err) < 0
+		   ? NULL
+		   : describe(spec->table, &values, answers);
 }

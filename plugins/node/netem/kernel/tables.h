@@ -13,11 +13,11 @@
 #define SY_DELAY_TABLE_MOST 16384 /* sch_netem.c: NETEM_DIST_MAX */
 #define SY_DELAY_TABLE_UNIT 8192  /* of a table is one jitter: sch_netem.c, NETEM_DIST_SCALE */
 
-/* Open a file for reading. It must belong to root (or to the caller), be writable by its owner
- * alone, and be smaller than `most` bytes. `what` it is and `maker`, how to make one (": …", may be
- * empty), are for messages. A descriptor, or -1. */
-int sy_table_open(const char *path, const char *what, const char *maker, int most,
-		  struct sy_error *err);
+/* The text of a file, to be freed, and its length. It must belong to root (or to the caller), be
+ * writable by its owner alone, and be smaller than `most` bytes. `what` it is and `maker`, how to
+ * make one (": …", may be empty), are for messages. NULL: it cannot be had. */
+char *sy_table_read(const char *path, const char *what, const char *maker, int most, size_t *length,
+		    struct sy_error *err);
 
 /* The delay table that a specification names, as `{name, values, least, low, median, high, most}`:
  * a new reference. Each in jitters from the delay; the median of `answers` of its values is between

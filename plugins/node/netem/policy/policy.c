@@ -9,7 +9,6 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NSS_SIZE_MAX (1 << 24) /* a group of a million members */
