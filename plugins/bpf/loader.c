@@ -27,7 +27,7 @@ static const char *const called[] = {"read_job", "join", "set_ticks"};
 #define CALLED (sizeof(called) / sizeof(called[0]))
 
 /* The object, or NULL. */
-static struct bpf_object *load(const struct sy_bpf_limits *limits, struct sy_error *err)
+static struct bpf_object *load(unsigned tasks, struct sy_error *err)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, named, .object_name = "steelyard");
 	struct bpf_object *object;
@@ -37,9 +37,9 @@ static struct bpf_object *load(const struct sy_bpf_limits *limits, struct sy_err
 	first_message[0] = '\0';
 	object = bpf_object__open_mem(sy_object, sizeof(sy_object), &named);
 	if (object) {
-		if (limits->tasks)
+		if (tasks)
 			(void)bpf_map__set_max_entries(
-			    bpf_object__find_map_by_name(object, "tasks"), limits->tasks);
+			    bpf_object__find_map_by_name(object, "tasks"), tasks);
 		result = bpf_object__load(object);
 	}
 	if (result == 0)
@@ -117,14 +117,14 @@ static int pin(const struct bpf_object *object, const char *base, struct sy_erro
 	return -1;
 }
 
-int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err)
+int sy_loader_pin(const char *base, unsigned tasks, struct sy_error *err)
 {
 	struct bpf_object *object;
 	int result;
 
 	if (sy_bpf_count_jobs(base) >= 0)
 		return 0;
-	object = load(limits, err);
+	object = load(tasks, err);
 	if (!object)
 		return -1;
 	result = pin(object, base, err);

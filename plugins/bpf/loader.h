@@ -14,12 +14,9 @@
 
 #include "base/error.h"
 
-struct sy_bpf_limits {
-	unsigned tasks; /* 0: the limits of layout.h */
-};
-
-/* Load it and pin it below `base`, unless that was done: with the lock held. */
-int sy_loader_pin(const char *base, const struct sy_bpf_limits *limits, struct sy_error *err);
+/* Load it and pin it below `base`, unless that was done: with the lock held. `tasks`: for how many
+ * there is room; 0: as layout.h has it. */
+int sy_loader_pin(const char *base, unsigned tasks, struct sy_error *err);
 
 /* What this kernel can (trial.c). */
 struct sy_bpf_trial {
@@ -29,6 +26,6 @@ struct sy_bpf_trial {
 
 /* Load it where no other process sees it, have a job counted and read with a sampler's rights, and
  * unload all of it. */
-int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial);
+int sy_bpf_try(unsigned tasks, struct sy_bpf_trial *trial);
 
 #endif

@@ -43,7 +43,7 @@ static const char usage_text[] =
 
 struct options {
 	const char *base;
-	struct sy_bpf_limits limits;
+	unsigned tasks;
 	unsigned after_s;
 	bool json;
 	const char *cgroup;
@@ -61,8 +61,8 @@ static int load(const struct options *options)
 	struct sy_error err;
 	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
 
-	return lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0 ? complain(&err)
-										    : DONE;
+	return lock < 0 || sy_loader_pin(options->base, options->tasks, &err) < 0 ? complain(&err)
+										  : DONE;
 }
 
 /* Clear the base folder; without such a folder nothing is left over. */
@@ -137,7 +137,7 @@ static int load_and_keep(const struct options *options)
 	cleanup_close int lock = sy_bpf_lock(options->base, true, SY_BPF_PATIENCE_MS, &err);
 	int program_fd = -1;
 
-	if (lock < 0 || sy_loader_pin(options->base, &options->limits, &err) < 0)
+	if (lock < 0 || sy_loader_pin(options->base, options->tasks, &err) < 0)
 		(void)complain(&err);
 	else
 		program_fd = sy_bpf_use(options->base);
@@ -174,7 +174,7 @@ static void print(json_t *value)
 static int status(const struct options *options)
 {
 	struct sy_bpf_trial trial;
-	bool able = sy_bpf_try(&options->limits, &trial) == 0;
+	bool able = sy_bpf_try(options->tasks, &trial) == 0;
 	int jobs = sy_bpf_count_jobs(options->base), tasks = sy_bpf_count_tasks(options->base);
 	long long bytes = sy_bpf_memory(options->base);
 
@@ -321,7 +321,7 @@ static int parse(int argc, char **argv, struct options *options)
 		else if (option == 'j')
 			options->json = true;
 		else if (option == 't')
-			options->limits.tasks = (unsigned)atoi(optarg);
+			options->tasks = (unsigned)atoi(optarg);
 		else if (option == 'c')
 			options->cgroup = optarg;
 		else

@@ -24,11 +24,11 @@ static int mount_private_bpffs(struct sy_error *err)
 	return 0;
 }
 
-static int load(const struct sy_bpf_limits *limits, struct sy_error *err)
+static int load(unsigned tasks, struct sy_error *err)
 {
 	cleanup_close int lock = sy_bpf_lock(SY_BPF_BASE, true, SY_BPF_PATIENCE_MS, err);
 
-	return lock < 0 ? -1 : sy_loader_pin(SY_BPF_BASE, limits, err);
+	return lock < 0 ? -1 : sy_loader_pin(SY_BPF_BASE, tasks, err);
 }
 
 /* All requests that a sampler makes while a job runs. */
@@ -70,9 +70,9 @@ static void set_summary(struct sy_bpf_trial *trial)
 				   : "");
 }
 
-static int run_trial(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
+static int run_trial(unsigned tasks, struct sy_bpf_trial *trial)
 {
-	if (mount_private_bpffs(&trial->message) < 0 || load(limits, &trial->message) < 0 ||
+	if (mount_private_bpffs(&trial->message) < 0 || load(tasks, &trial->message) < 0 ||
 	    run_as_sampler(trial) < 0)
 		return -1;
 	set_summary(trial);
@@ -93,7 +93,7 @@ static int read_trial(pid_t child, int from, struct sy_bpf_trial *trial)
 	return complete && status == 0 ? 0 : -1;
 }
 
-int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
+int sy_bpf_try(unsigned tasks, struct sy_bpf_trial *trial)
 {
 	int ends[2], result;
 	pid_t child;
@@ -103,7 +103,7 @@ int sy_bpf_try(const struct sy_bpf_limits *limits, struct sy_bpf_trial *trial)
 		return sy_fail_errno(&trial->message, errno, "cannot make a pipe");
 	child = fork();
 	if (child == 0) {
-		result = run_trial(limits, trial) < 0;
+		result = run_trial(tasks, trial) < 0;
 		result |= write(ends[1], trial, sizeof(*trial)) < 0;
 		_exit(result);
 	}

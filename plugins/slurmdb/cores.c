@@ -5,8 +5,7 @@
 
 #include <slurm/slurm.h>
 
-#define LIMIT_S	     60
-#define EXIT_MISSING 3
+#define LIMIT_S 60
 
 /* Of a node as slurmctld has it (CPUs, CoreSpecCount, CpuSpecList); 0: not known. slurm.conf may
  * count a core as one CPU, or each of its threads. */
@@ -31,7 +30,7 @@ int sy_print_cores(const char *node)
 		cores = count_allocatable(&found->node_array[0]);
 	slurm_free_node_info_msg(found);
 	if (cores <= 0)
-		return EXIT_MISSING;
+		return SY_SLURMDB_MISSING;
 	(void)printf("%ld\n", cores);
 	return 0;
 }

@@ -17,11 +17,9 @@
 #include "job/comment.h"
 #include "plugins/slurm/release.h"
 
-#define LIMIT_S	     60 /* of all tries */
-#define TRIES	     4
-#define SENTENCE     512
-#define EXIT_USAGE   2
-#define EXIT_MISSING 3
+#define LIMIT_S	 60 /* of all tries */
+#define TRIES	 4
+#define SENTENCE 512
 
 enum verdict { WRITTEN, AGAIN, OVER, LEFT };
 
@@ -39,7 +37,7 @@ __attribute__((noreturn)) static void on_alarm(int number)
 {
 	(void)number;
 	(void)!write(STDERR_FILENO, late, strlen(late));
-	_exit(EXIT_MISSING);
+	_exit(SY_SLURMDB_MISSING);
 }
 
 /* For an array's last task Slurm returns all tasks. */
@@ -144,7 +142,7 @@ int sy_job_end(void)
 	if (!json_is_integer(id) || !request.own) {
 		(void)fputs("steelyard-slurmdb --job-end: no job is named\n", stderr);
 		json_decref(line);
-		return EXIT_USAGE;
+		return SY_SLURMDB_USAGE;
 	}
 	(void)snprintf(late, sizeof(late),
 		       "AdminComment of job %" PRIu32 ": not written: slurmctld does not answer; "

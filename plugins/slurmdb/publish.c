@@ -16,8 +16,6 @@
 #include "base/file.h"
 #include "job/comment.h"
 
-#define EXIT_MISSING 3
-
 /* Where an administrator may set a job's TRES. */
 #define SETS_ENERGY (SLURM_VERSION_NUMBER >= SLURM_VERSION_NUM(25, 11, 0))
 
@@ -192,7 +190,7 @@ int sy_publish(void)
 	connection = slurmdb_connection_get(&flags);
 	if (!connection || !can_connect(connection)) {
 		(void)fprintf(stderr, "steelyard-slurmdb: slurmdbd does not answer\n");
-		return EXIT_MISSING;
+		return SY_SLURMDB_MISSING;
 	}
 	while (getline(&line, &size, stdin) > 0) {
 		json_t *answer = run_request(connection, line);

@@ -6,8 +6,6 @@
 
 #include "slurmdb.h"
 
-#define EXIT_USAGE 2
-
 static const char help[] =
     "usage: steelyard-slurmdb [--job-end] <JSON\n"
     "       steelyard-slurmdb --cores NODE\n"
@@ -52,5 +50,5 @@ int main(int argc, char **argv)
 	if (argc == 1)
 		return sy_publish();
 	(void)fputs(help, stderr);
-	return EXIT_USAGE;
+	return SY_SLURMDB_USAGE;
 }

@@ -3,6 +3,8 @@
 #ifndef STEELYARD_SLURMDB_SLURMDB_H
 #define STEELYARD_SLURMDB_SLURMDB_H
 
+enum { SY_SLURMDB_USAGE = 2, SY_SLURMDB_MISSING = 3 };
+
 /* AdminComment of a job that ends, in slurmctld: reads {"job_id": …, "batch": …, "own": "…"} from
  * stdin, merges and writes, and prints one line: `verbose: SENTENCE` of what is no news,
  * `info: SENTENCE` of what belongs into the log. Ends itself after a minute. */

@@ -233,7 +233,7 @@ static void test_no_request(void)
 
 	begin("");
 	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
-		is_int(run(none[i], false), EXIT_USAGE, "no request");
+		is_int(run(none[i], false), SY_SLURMDB_USAGE, "no request");
 	is_int(slurmctld->comments, 0, "nothing is written");
 }
 
@@ -248,7 +248,7 @@ static void test_cores(void)
 			     .cpus_efctv = 12,
 			     .core_spec_cnt = 2};
 	is_int(count_allocatable(&node), 6, "all but the specialized cores");
-	is_int(sy_print_cores("n8"), EXIT_MISSING, "a node that slurmctld does not know");
+	is_int(sy_print_cores("n8"), SY_SLURMDB_MISSING, "a node that slurmctld does not know");
 }
 
 int main(void)

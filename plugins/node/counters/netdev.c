@@ -170,10 +170,10 @@ static enum sy_netdev_kind query_driver(const char *device)
 	struct ethtool_drvinfo info = {.cmd = ETHTOOL_GDRVINFO};
 	struct ifreq request = {.ifr_data = (char *)&info};
 
-	if (fd < 0)
+	if (fd < 0) {
 		(void)sy_count_shortage(errno);
-	if (fd < 0)
 		return SY_NETDEV_UNKNOWN;
+	}
 	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device);
 	if (ioctl(fd, SIOCETHTOOL, &request) < 0)
 		return SY_NETDEV_UNKNOWN;

@@ -5,7 +5,6 @@
 #include "base/rights.h"
 #include "counters/process_members.h"
 #include "sampler/own_process.h"
-#include "sampler/messages.h"
 #include "sampler/samples.h"
 
 #include <signal.h>

@@ -53,6 +53,10 @@ struct sy_sampler {
 	bool end;
 };
 
+/* Act on all messages that wait (docs/formats.md part 4), of the control socket or of the parent.
+ * Those about the job are passed to the parent, for the record. */
+void sy_sampler_listen(struct sy_sampler *s, int fd);
+
 /* The child's whole life: all it needs is open before it gives up its rights. */
 __attribute__((noreturn)) void sy_child_run(struct sy_child *child);
 

@@ -1,4 +1,4 @@
-#include "sampler/messages.h"
+#include "sampler/child_state.h"
 
 #include "base/clock.h"
 #include "counters/process_members.h"
@@ -217,7 +217,6 @@ static void handle_message(struct sy_sampler *s, const char *text, const struct 
 	}
 }
 
-/* All messages that wait. */
 void sy_sampler_listen(struct sy_sampler *s, int fd)
 {
 	char text[SY_MESSAGE_SIZE];
