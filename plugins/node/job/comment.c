@@ -228,15 +228,9 @@ static json_t *group_by_reason(json_t *missing)
 	{
 		const char *whole = json_string_value(reason);
 		char clause[SY_REASON_SIZE];
-		json_t *names;
 
 		(void)snprintf(clause, sizeof(clause), "%.*s", (int)strcspn(whole, ":;,"), whole);
-		names = json_object_get(found, clause);
-		if (!names) {
-			names = json_array();
-			(void)json_object_set_new(found, clause, names);
-		}
-		(void)json_array_append_new(names, json_string(name));
+		sy_json_add_once(found, clause, name);
 	}
 	return found;
 }
