@@ -336,6 +336,8 @@ int main(int argc, char **argv)
 	struct options options = {.base = SY_BPF_BASE};
 	const char *name = argc > 1 ? argv[1] : "";
 
+	/* A parent that ignores it leaves us children that cannot be waited for. */
+	(void)signal(SIGCHLD, SIG_DFL);
 	if (!strcmp(name, "--help")) {
 		(void)fputs(usage_text, stdout);
 		return DONE;

@@ -132,6 +132,8 @@ int main(int argc, char **argv)
 		(void)fputs(help, stderr);
 		return 2;
 	}
+	sy_default_sigchld();
+	sy_leave_earlier_children();
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the command leaves behind is its own */
 	signals = sy_open_signals();		/* they are for the command */
 	command = sy_start_command(argv + 2, &exact);

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -64,6 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without `±` gets `?`
+    if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
+        # As a parent may have left it: no exit code of a child could be read.
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         code = run_request(argv)
         sys.stdout.flush()

@@ -27,6 +27,23 @@ static const int watched_signals[] = {SIGCHLD, SIGINT,	SIGTERM, SIGHUP, SIGQUIT,
 
 static void (*before_pipe)(int) = SIG_DFL;
 static void (*before_size)(int) = SIG_DFL;
+static void (*before_child)(int) = SIG_DFL;
+
+void sy_default_sigchld(void)
+{
+	before_child = signal(SIGCHLD, SIG_DFL);
+}
+
+static sigset_t block_watched_signals(void)
+{
+	sigset_t all;
+
+	(void)sigemptyset(&all);
+	for (size_t i = 0; i < sizeof(watched_signals) / sizeof(watched_signals[0]); i++)
+		(void)sigaddset(&all, watched_signals[i]);
+	(void)sigprocmask(SIG_BLOCK, &all, NULL);
+	return all;
+}
 
 int sy_open_signals(void)
 {
@@ -35,10 +52,7 @@ int sy_open_signals(void)
 
 	before_pipe = signal(SIGPIPE, SIG_IGN);
 	before_size = signal(SIGXFSZ, SIG_IGN);
-	(void)sigemptyset(&all);
-	for (size_t i = 0; i < sizeof(watched_signals) / sizeof(watched_signals[0]); i++)
-		(void)sigaddset(&all, watched_signals[i]);
-	(void)sigprocmask(SIG_BLOCK, &all, NULL);
+	all = block_watched_signals();
 	fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (fd < 0)
 		(void)fprintf(stderr, "%s: not measured: signalfd: %s\n",
@@ -53,6 +67,7 @@ static void become_command(char **argv)
 
 	(void)signal(SIGPIPE, before_pipe);
 	(void)signal(SIGXFSZ, before_size);
+	(void)signal(SIGCHLD, before_child);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)execvp(argv[0], argv);
@@ -60,6 +75,38 @@ static void become_command(char **argv)
 	(void)fprintf(stderr, "%s: cannot run %s: %s\n", program_invocation_short_name, argv[0],
 		      strerror(error));
 	_exit(error == ENOENT ? 127 : 126);
+}
+
+__attribute__((noreturn)) static void stand_in_for(pid_t child, const sigset_t *signals)
+{
+	siginfo_t info;
+	int status;
+
+	sy_silence_streams(1);
+	while (sigwaitinfo(signals, &info) > 0 || errno == EINTR) {
+		if (waitpid(child, &status, WNOHANG) == child)
+			break;
+		/* A terminal has sent it to the child as well. */
+		if (info.si_signo != SIGCHLD && info.si_code != SI_KERNEL)
+			(void)kill(child, info.si_signo);
+	}
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+void sy_leave_earlier_children(void)
+{
+	sigset_t before, signals;
+	siginfo_t info;
+	pid_t child;
+
+	if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+		return;
+	(void)sigprocmask(SIG_BLOCK, NULL, &before);
+	signals = block_watched_signals();
+	child = fork();
+	if (child > 0)
+		stand_in_for(child, &signals);
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
 pid_t sy_start_command(char **argv, struct sy_exact *exact)

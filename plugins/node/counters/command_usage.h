@@ -17,6 +17,16 @@ struct sy_exact {
 	int exit_code, signal; /* -1: none */
 };
 
+/* Once, before anything is started: SIGCHLD has its default action. Where it is ignored, as a
+ * parent may have left it, no child can be waited for. The command gets the earlier setting back.
+ */
+void sy_default_sigchld(void);
+
+/* A shell that has executed us may have left us its children, which are not the command's. Then a
+ * child of this process returns from here, and this one ends as that child does, and passes signals
+ * on to it. */
+void sy_leave_earlier_children(void);
+
 /* A signal descriptor: children's ends, and signals to pass on to the command. A full disk and a
  * closed reader are errors of writing, not signals; the command gets the earlier settings back. */
 int sy_open_signals(void);

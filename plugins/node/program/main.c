@@ -1,5 +1,6 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
 #include "base/json_document.h"
+#include "counters/command_usage.h"
 #include "program/command_line.h"
 #include "program/commands.h"
 
@@ -112,6 +113,7 @@ int main(int argc, char **argv)
 		(void)printf("steelyard-node %s\n", SY_VERSION);
 		return SY_EXIT_DONE;
 	}
+	sy_default_sigchld();
 	sy_json_watch_memory();
 	return run_command(&group, argc, argv);
 }

@@ -57,6 +57,7 @@ static void start_command(char **argv)
 
 int sy_measure_command(struct sy_sampling *sampling)
 {
+	sy_leave_earlier_children();
 	p.sampling = sampling;
 	p.signal_fd = sy_open_signals();
 	if (p.signal_fd < 0) /* its end could not be noticed otherwise */

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,19 @@ def test_every_byte_in_a_namespace_of_process_ids(count: Count) -> None:
     truth, counted = count("orphan", 100, 0, before="unshare --pid --fork --mount-proc")
     assert {name: counted[name] for name in truth} == truth
     assert counted["processes"] == 201
+
+
+IGNORE_SIGCHLD = (
+    "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN);"
+    "os.execvp(sys.argv[1], sys.argv[1:])"
+)
+
+
+def test_where_a_parent_has_left_sigchld_ignored_the_end_is_seen(count: Count) -> None:
+    truth, counted = count("wait", 3, 0, before=f"{sys.executable} -c '{IGNORE_SIGCHLD}'")
+    assert {name: counted[name] for name in truth} == truth
+    assert counted["exit_code"] == 0
+    assert counted["waited_cpu_us"] > 0
 
 
 def test_tasks_for_which_there_is_no_room_are_told(

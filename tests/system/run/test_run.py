@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -12,11 +13,12 @@ from pathlib import Path
 import pytest
 from tests.system.leftovers import without_sweeps
 
+RUN = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run")
+
 
 def steelyard(*words: str, given: str = "in\n") -> subprocess.CompletedProcess[str]:
     """The command in a process of its own: the measured command writes to its descriptors."""
-    command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", *words]
-    return subprocess.run(command, capture_output=True, text=True, check=False, input=given)
+    return subprocess.run([*RUN, *words], capture_output=True, text=True, check=False, input=given)
 
 
 def test_one_run_has_the_terminal_for_itself_and_no_spread() -> None:
@@ -27,6 +29,17 @@ def test_one_run_has_the_terminal_for_itself_and_no_spread() -> None:
     line = next(line for line in done.stdout.splitlines() if line.startswith(" elapsed"))
     assert line.split()[-1] == "1"
     assert "…" not in line
+
+
+def test_where_a_parent_has_left_sigchld_ignored_the_exit_code_is_the_commands() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        process = subprocess.Popen([*RUN, "--", "sh", "-c", "exit 3"], stdout=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    output, _ = process.communicate(timeout=90)
+    assert b"run 1 failed (exit code 3)" in output
+    assert process.returncode == 3
 
 
 def test_repeats_have_intervals_and_show_the_first_output_only() -> None:

@@ -114,10 +114,12 @@ class Sampler:
         )
         return done, Measured(folder)
 
-    def start(self, command: list[str], *options: str | Path) -> tuple[Any, Measured]:
+    def start(
+        self, command: list[str], *options: str | Path, prefix: tuple[str, ...] = (), **how: Any
+    ) -> tuple[Any, Measured]:
         """Measure a command that continues."""
         arguments, folder = self.arguments(*options)
-        process = subprocess.Popen([*arguments, "--", *command])
+        process = subprocess.Popen([*prefix, *arguments, "--", *command], **how)
         self.started.append(process)
         return process, Measured(folder)
 

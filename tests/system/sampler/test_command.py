@@ -18,6 +18,10 @@ from steelyard.wrappers.base.programs import find_node_program, find_program
 TICK_S = 0.004  # of a kernel with 250 Hz
 # A shell that has read and written 20 MB by a child, and becomes the program that measures.
 EARLIER = 'head -c 20000000 /dev/zero >"$0"; exec "$@"'
+# One that becomes it while such a child runs; and a command during which the child ends.
+EARLIER_RUNS = 'head -c 20000000 /dev/zero >"$0" & export EARLIER=$!; exec "$@"'
+UNTIL_IT_ENDS = """
+while read -r _ _ state _ 2>/dev/null <"/proc/$EARLIER/stat" && [ "$state" != Z ]; do :; done"""
 BURN = "import time\nend = time.process_time() + {}\nwhile time.process_time() < end: pass"
 
 
@@ -94,11 +98,54 @@ def test_nor_are_they_in_what_steelyard_time_tells(tmp_path: Path) -> None:
     assert 0 <= int(told["rchar_bytes"]) < 100_000
 
 
+@pytest.mark.parametrize("bpf", [(), ("--bpf", "no")])
+def test_nor_is_what_a_child_of_that_shell_does_meanwhile(
+    sampler: Any, bpf: tuple[str, ...]
+) -> None:
+    earlier = ("bash", "-c", EARLIER_RUNS, str(sampler.base / "earlier"))
+    done, measured = sampler.run(["bash", "-c", f"{UNTIL_IT_ENDS}; exit 7"], *bpf, prefix=earlier)
+    assert done.returncode == 7
+    record = measured.record
+    assert record["complete"] is True, record["incomplete_reason"]
+    assert (record["io"]["wchar_bytes"], record["io"]["write_bytes"]) == (0, 0)
+
+
+def test_nor_in_what_steelyard_time_reports(tmp_path: Path) -> None:
+    timer, usage = find_program("steelyard-time"), tmp_path / "usage"
+    command = ["bash", "-c", EARLIER_RUNS, tmp_path / "earlier", timer, usage]
+    subprocess.run([*command, "bash", "-c", UNTIL_IT_ENDS], check=True)
+    reported = dict(line.split("=", 1) for line in usage.read_text().splitlines())
+    assert (int(reported["wchar_bytes"]), int(reported["write_bytes"])) == (0, 0)
+
+
+def ignore_sigchld() -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def test_where_a_parent_has_left_sigchld_ignored_the_commands_end_is_seen(sampler: Any) -> None:
+    """And the command has it ignored, as it would without us."""
+    command = ["grep", "-hs", "SigIgn:", "/proc/self/status", "/no/such/file"]
+    done, measured = sampler.run(command, preexec_fn=ignore_sigchld, stdout=subprocess.PIPE)
+    assert done.returncode == measured.record["exit"]["exit_code"] == 2
+    assert int(done.stdout.split()[1], 16) & 1 << signal.SIGCHLD - 1
+
+
+def test_and_by_steelyard_time(tmp_path: Path) -> None:
+    command = [find_program("steelyard-time"), tmp_path / "usage", "sh", "-c", "exit 3"]
+    done = subprocess.run(command, preexec_fn=ignore_sigchld, check=False, timeout=90)
+    assert done.returncode == 3
+    assert "exit_code=3\n" in (tmp_path / "usage").read_text()
+
+
+@pytest.mark.parametrize("stands_in", [False, True])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_signals_are_passed_on(sampler: Any, waiting: Any, tmp_path: Path, number: int) -> None:
-    ready = tmp_path / "ready"
+def test_signals_are_passed_on(
+    sampler: Any, waiting: Any, tmp_path: Path, number: int, stands_in: bool
+) -> None:
+    """Also by the process that stands in for the sampler where a shell has left it a child."""
+    ready, prefix = tmp_path / "ready", ("bash", "-c", 'true & exec "$@"', "-")
     script = f"trap 'exit 5' {number}; touch {ready}; while :; do sleep 0.05; done"
-    process, measured = sampler.start(["bash", "-c", script])
+    process, measured = sampler.start(["bash", "-c", script], prefix=prefix if stands_in else ())
     waiting("the trap", ready.exists)
     process.send_signal(number)
     assert process.wait(90) == 5
