@@ -88,6 +88,7 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 		return 0;
 	if (old_pid != task->pid)
 		member->start_time = task->start_time;
+	member->memory = (__u64)task->mm;
 	if (member->before_pages == SY_BPF_NOT_YET)
 		member->before_pages = task->signal->maxrss;
 	member = own_member_of(task);

@@ -49,7 +49,12 @@ struct list_head {
 	struct list_head *next;
 };
 
+struct atomic {
+	int counter;
+};
+
 struct signal_struct {
+	struct atomic live; /* threads that have not begun to end */
 	struct list_head thread_head;
 	unsigned long cmin_flt, maxrss;
 	struct task_struct *group_exec_task; /* from Linux 5.17 on */

@@ -226,6 +226,7 @@ static __always_inline bool enter_job(const struct task_struct *task, __u64 id, 
 	if (!job)
 		return false;
 	member.start_time = BPF_CORE_READ(task, start_time);
+	member.memory = (__u64)BPF_CORE_READ(task, mm);
 	if (BPF_CORE_READ(task, flags) & PF_FORKNOEXEC)
 		member.before_pages = SY_BPF_NOT_YET;
 	if (bpf_map_update_elem(&tasks, &key, &member, BPF_ANY)) {

@@ -79,32 +79,47 @@ static __always_inline struct sy_bpf_member *find_listed(const struct sy_bpf_lis
 	return member;
 }
 
+/* A process outlives its main thread, and so does its memory. Until a child of vfork(2) runs a
+ * program its memory is its parent's. */
+static __always_inline __u64 pages_of_process(const struct task_struct *task,
+					      const struct mm_struct *mm,
+					      const struct sy_bpf_member *member, bool lives)
+{
+	if (!mm && lives)
+		mm = (const void *)member->memory;
+	return BPF_CORE_READ(task, real_parent, mm) == mm ? 0 : resident_pages(mm);
+}
+
 struct live {
 	struct sy_bpf_usage used;
 	__u64 start_time, pages;
-	bool is_free;
+	bool is_free, lives; /* a thread of its process does */
 };
 
-#define READ_LIVE(READ, t, live)                                                                   \
+#define READ_LIVE(READ, t, member, live)                                                           \
 	do {                                                                                       \
 		(live)->start_time = READ(t, start_time);                                          \
 		READ_USAGE(READ, t, &(live)->used);                                                \
-		(live)->pages = (live)->used.processes ? resident_pages(READ(t, mm)) : 0;          \
+		(live)->lives = BPF_CORE_READ(t, signal, live.counter) > 0;                        \
+		(live)->pages = (live)->used.processes                                             \
+				    ? pages_of_process(t, READ(t, mm), member, (live)->lives)      \
+				    : 0;                                                           \
 		(live)->is_free = READ(t, usage.refs.counter) <= 0;                                \
 		if (READ(t, start_time) != (live)->start_time)                                     \
 			(live)->start_time = 0;                                                    \
 	} while (0)
 
-static __always_inline void read_task(__u64 address, struct live *live)
+static __always_inline void read_task(__u64 address, const struct sy_bpf_member *member,
+				      struct live *live)
 {
 	const struct task_struct *task = (const struct task_struct *)address;
 
 	if (bpf_rdonly_cast) {
 		task =
 		    bpf_rdonly_cast((void *)address, bpf_core_type_id_kernel(struct task_struct));
-		READ_LIVE(DIRECT, task, live);
+		READ_LIVE(DIRECT, task, member, live);
 	} else {
-		READ_LIVE(BPF_CORE_READ, task, live);
+		READ_LIVE(BPF_CORE_READ, task, member, live);
 	}
 }
 
@@ -121,7 +136,7 @@ static __always_inline bool read_live(const struct sy_bpf_listed *item, struct w
 	if (!member)
 		return false;
 	start_time = *(volatile __u64 *)&member->start_time;
-	read_task(item->task, &live);
+	read_task(item->task, member, &live);
 	if (*(volatile __u64 *)&member->born != item->born)
 		return false;
 	if (live.start_time != start_time || live.is_free) {
@@ -136,10 +151,10 @@ static __always_inline bool read_live(const struct sy_bpf_listed *item, struct w
 	sum_usage(&w->sum.used, &live.used);
 	if (member->before_pages != SY_BPF_NOT_YET) /* else it is a copy of the daemon */
 		w->sum.rss_pages += live.pages;
-	if (member->ended) /* it does nothing any more, and is only kept until nobody looks at it */
-		return true;
-	w->sum.processes += live.used.processes;
-	w->sum.living_ns += live.used.cpu_ns;
+	if (live.lives)
+		w->sum.processes += live.used.processes;
+	if (!member->ended) /* else it does nothing any more, and its record waits for its reaper */
+		w->sum.living_ns += live.used.cpu_ns;
 	return true;
 }
 

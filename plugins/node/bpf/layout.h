@@ -88,6 +88,8 @@ struct sy_bpf_member {
 	/* Of its process, resident before the program that it runs: another job's, or a daemon's.
 	 * SY_BPF_NOT_YET: it runs none of the job's yet. */
 	__u64 before_pages;
+	/* The kernel's address of its process' memory, which outlives the main thread. */
+	__u64 memory;
 	__u32 kind;
 	__u16 unlisted, ended; /* and when it was seen last, it had used this much */
 	struct sy_bpf_usage seen;

@@ -1,10 +1,12 @@
 #include "counters/process_list.h"
 
 #include "base/file.h"
+#include "base/kernel.h"
 #include "counters/parse.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -158,6 +160,46 @@ static bool is_copy_of_starter(const struct sy_processes *all, const struct sy_s
 	       strncmp(name + 1, all->starter.name, length) == 0 && name[1 + length] == ')';
 }
 
+/* Between vfork(2) and its program a child runs in its parent's memory. */
+static bool is_in_memory_of_parent(pid_t pid, const struct sy_stat *stat)
+{
+	return stat->is_forked && syscall(SYS_kcmp, pid, stat->ppid, KCMP_VM, 0, 0) == 0;
+}
+
+/* Of a thread that has memory, once the main thread has none. */
+static int64_t thread_rss_pages(struct sy_processes *all, pid_t pid)
+{
+	char buffer[1024] __attribute__((aligned(8))), file[64], text[1024];
+	cleanup_close int tasks = -1;
+	struct sy_stat stat;
+	long got;
+
+	(void)snprintf(file, sizeof(file), "%d/task", pid);
+	tasks = openat(all->proc, file, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	while (tasks >= 0 && (got = syscall(SYS_getdents64, tasks, buffer, sizeof(buffer))) > 0)
+		for (long at = 0; at < got;) {
+			const struct sy_entry64 *entry = (const void *)(buffer + at);
+
+			at += entry->length;
+			(void)snprintf(file, sizeof(file), "task/%.20s/stat", entry->name);
+			if (entry->name[0] != '.' &&
+			    sy_process_file(all, pid, file, NULL, text, sizeof(text)) > 0 &&
+			    sy_parse_stat(text, &stat) == 0 && stat.rss > 0)
+				return stat.rss;
+		}
+	return 0;
+}
+
+static int64_t rss_pages(struct sy_processes *all, pid_t pid, const struct sy_stat *stat,
+			 const char *text)
+{
+	if (is_copy_of_starter(all, stat, text) || is_in_memory_of_parent(pid, stat))
+		return 0;
+	if (stat->state == 'Z' && stat->threads > 1)
+		return thread_rss_pages(all, pid);
+	return stat->rss;
+}
+
 static void read_stat(struct sy_processes *all, struct sy_process *process, bool first)
 {
 	char text[1024];
@@ -174,7 +216,7 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 		return;
 	}
 	process->stat_at = all->sample;
-	process->rss_bytes = is_copy_of_starter(all, &stat, text) ? 0 : stat.rss * all->page_bytes;
+	process->rss_bytes = rss_pages(all, process->pid, &stat, text) * all->page_bytes;
 	process->reaped_ns = (stat.cutime + stat.cstime) * all->tick_ns;
 	/* A process older than the sampler: what it had used before is not counted. */
 	if (first && stat.starttime < all->start_ticks) {
