@@ -216,6 +216,7 @@ static void read_stat(struct sy_processes *all, struct sy_process *process, bool
 		return;
 	}
 	process->stat_at = all->sample;
+	process->is_zombie = stat.state == 'Z' && stat.threads == 1;
 	process->rss_bytes = rss_pages(all, process->pid, &stat, text) * all->page_bytes;
 	process->reaped_ns = (stat.cutime + stat.cstime) * all->tick_ns;
 	/* A process older than the sampler: what it had used before is not counted. */

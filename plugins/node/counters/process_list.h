@@ -31,6 +31,7 @@ struct sy_process {
 	bool done;  /* a root that has reported its final counters */
 	bool force; /* read it whatever its clock shows */
 	bool io_unreadable;
+	bool is_zombie; /* it has ended, and nobody has waited for it */
 	bool gone;
 	bool final;	       /* `now` was read after its end */
 	bool old_stat, old_io; /* it has run since they were read */

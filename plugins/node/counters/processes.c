@@ -288,7 +288,7 @@ int sy_processes_alive(const struct sy_processes *all)
 	int alive = 0;
 
 	for (int i = 0; i < all->count; i++)
-		alive += !all->process[i].root;
+		alive += !all->process[i].root && !all->process[i].is_zombie;
 	return alive;
 }
 

@@ -50,7 +50,7 @@ void sy_processes_keep_all(struct sy_processes *all);
 struct sy_usage sy_processes_total(const struct sy_processes *all);
 struct sy_usage sy_processes_reported(const struct sy_processes *all);
 int64_t sy_processes_rss_bytes(const struct sy_processes *all);
-int sy_processes_alive(const struct sy_processes *all);
+int sy_processes_alive(const struct sy_processes *all); /* a zombie is not */
 
 /* One of them that `lives`; 0: none. */
 pid_t sy_processes_find_living(const struct sy_processes *all, bool (*lives)(pid_t));

@@ -56,6 +56,12 @@ static bool kernel_has_more(const struct sy_job *job, int64_t group_us, int64_t 
 		total_us > group_us + sy_agreement_us(total_us));
 }
 
+/* Processes that were moved out of its group count where their step has waited for them. */
+static bool steps_have_more(const struct sy_job *job, int64_t group_us, int64_t total_us)
+{
+	return sy_job_all_reported(job) && total_us > group_us + sy_agreement_us(total_us);
+}
+
 /* Tasks of a PBS job whose I/O nobody reports. Where the group has counted CPU and no task was ever
  * found, there was one. */
 static int64_t count_lost_tasks(const struct sy_job *job, int64_t group_us)
@@ -96,6 +102,8 @@ void sy_job_read_cpu(struct sy_job *job, bool end, int64_t group_us, const struc
 	if (kernel_has_more(job, group_us, total_us)) {
 		status->group_gone = false;
 		status->cpu_source = SY_SOURCE_BPF;
+	} else if (grouped && group_us != SY_UNKNOWN && steps_have_more(job, group_us, total_us)) {
+		status->cpu_source = SY_SOURCE_PROCESSES;
 	} else if (grouped && group_us != SY_UNKNOWN) {
 		/* Of more steps than there is room for some are not in the sum of their groups. */
 		cpu_us = job->by_steps && total_us > group_us ? total_us : group_us;

@@ -141,6 +141,25 @@ def test_what_steps_report_agrees_with_their_cgroup(sampler: Any, tmp_path: Path
         )
 
 
+def test_what_was_moved_out_of_its_cgroup_counts_where_a_step_reports_it(
+    sampler: Any, tmp_path: Path
+) -> None:
+    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
+    group.mkdir(parents=True)
+    usage = "usage_usec {0}\nuser_usec {0}\nsystem_usec 0\n"
+    (group / "cpu.stat").write_text(usage.format(0))
+    attached = sampler.attach("--root", tmp_path / "tree")
+    with subprocess.Popen(["sleep", "60"]) as root:
+        attached.send(f"root {root.pid} 0", "cgroup /system.slice/job_7")
+        attached.totals()  # it has read the messages
+        (group / "cpu.stat").write_text(usage.format(4000))
+        attached.send(f"done {root.pid} 10000000 1 2 3 4")
+        assert attached.totals()["cpu_s"] == 10
+        root.kill()
+    cpu = attached.end()["cpu"]
+    assert (cpu["cpu_s"], cpu["user_s"], cpu["source"]) == (10, 10, "processes")
+
+
 def test_without_a_cgroup_the_record_says_what_it_cannot_know(sampler: Any) -> None:
     attached = sampler.attach("--rate", "20")
     with subprocess.Popen(["sleep", "0.2"]) as root:

@@ -1,4 +1,4 @@
-"""Memory of processes that share it, or whose main thread has ended: by the kernel and by /proc."""
+"""Processes and their memory, where they share it or have partly ended: by the kernel and by /proc."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BLOCK_MB = 100  # of each process, beside Python itself
 SPAWNS = f"""
 import os, sys
 block = b"x" * {BLOCK_MB * MB}
-print("ready", flush=True)
+os.write(1, b"ready\\n")
 fifo = (os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)
 os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ, file_actions=[fifo]), 0)
 """
@@ -32,8 +32,8 @@ def wait():
     while open("/proc/self/stat").read().rsplit(")")[-1].split()[0] != "Z":
         pass
     block = b"x" * {BLOCK_MB * MB}
-    print("ready", flush=True)
-    open(sys.argv[1]).read()
+    os.write(1, b"ready\\n")
+    os.read(os.open(sys.argv[1], os.O_RDONLY), 1)
     os._exit(0)
 for _ in range(2):
     if os.fork() == 0:
@@ -44,6 +44,17 @@ while True:
         os.wait()
     except ChildProcessError:
         break
+"""
+# Zombies: each has ended before the next one begins, and is never waited for.
+NOBODY_WAITS = """
+import os, sys
+for _ in range(20):
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+os.write(1, b"ready\\n")
+os.read(os.open(sys.argv[1], os.O_RDONLY), 1)
 """
 Measure = Callable[..., dict[str, Any]]
 
@@ -74,8 +85,10 @@ def measure(
                 before = len(measured.samples)
                 wait_for("samples of it", lambda: len(measured.samples) >= before + 10)
             finally:
-                os.close(os.open(fifo, os.O_RDWR))  # readers that wait have had their writer
-            process.wait(90)
+                writer = os.open(fifo, os.O_RDWR)
+                os.write(writer, bytes(lines))
+                process.wait(90)
+                os.close(writer)
         return measured.record
 
     return run
@@ -92,3 +105,7 @@ def test_a_process_outlives_its_main_thread(measure: Measure) -> None:
     assert record["complete"] is True, record["incomplete_reason"]
     assert record["processes"]["max_processes"] == 3
     assert record["memory"]["max_memory_bytes"] > 2 * BLOCK_MB * MB
+
+
+def test_a_zombie_is_no_living_process(measure: Measure) -> None:
+    assert 1 <= measure(NOBODY_WAITS, 1)["processes"]["max_processes"] <= 2
