@@ -99,6 +99,43 @@ static void test_full(void)
 	(void)close(fd);
 }
 
+/* A disk that is full from the start has room later. */
+static void test_header_waits(void)
+{
+	int full = open("/dev/full", O_WRONLY), fd = new_file(), failure = 0;
+
+	add("a,b\n");
+	add("1,2\n");
+	is_int(sy_sample_buffer_flush(&lines, full, 0, &failure), 1, "the sample is lost");
+	is_int(failure, ENOSPC, "for want of room");
+	add("3,4\n");
+	is_int(sy_sample_buffer_flush(&lines, full, 0, &failure), 1, "and so is the next one");
+	add("5,6\n");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 0, "no more of them");
+	add("7,8\n");
+	is_int(sy_sample_buffer_flush(&lines, fd, 0, &failure), 0, "nor later");
+	holds(fd, "a,b\n5,6\n7,8\n", "the header is there, and once");
+	(void)close(fd);
+	(void)close(full);
+}
+
+static void test_rescue_without_room(void)
+{
+	struct rlimit none = {.rlim_cur = 0}, before;
+	int fd = new_file(), failure = 0;
+
+	(void)getrlimit(RLIMIT_FSIZE, &before);
+	none.rlim_max = before.rlim_max;
+	(void)signal(SIGXFSZ, SIG_IGN);
+	(void)setrlimit(RLIMIT_FSIZE, &none);
+	add("a,b\n");
+	add("1,2\n");
+	add("3,4\n");
+	is_int(sy_sample_buffer_rescue(&lines, fd, &failure), 2, "a header is no lost sample");
+	(void)setrlimit(RLIMIT_FSIZE, &before);
+	(void)close(fd);
+}
+
 /* The writer's steps: write (perhaps a part of it), nothing waits any more, the new length. */
 static void test_rescue(void)
 {
@@ -170,6 +207,8 @@ int main(void)
 	test_order();
 	test_due();
 	test_full();
+	test_header_waits();
+	test_rescue_without_room();
 	test_rescue();
 	test_rescue_of_a_liar();
 	return done_testing();

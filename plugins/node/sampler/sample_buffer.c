@@ -54,25 +54,34 @@ static size_t append(const char *text, size_t used, int fd, int64_t file_bytes, 
 	return whole;
 }
 
+/* The columns' names wait until the file has them: without them no sample could be read. */
+static size_t header_that_waits(const char *text, size_t used, int64_t file_bytes, size_t whole)
+{
+	const char *end = file_bytes || whole ? NULL : memchr(text, '\n', used);
+
+	return end ? (size_t)(end + 1 - text) : 0;
+}
+
 int64_t sy_sample_buffer_flush(struct sy_sample_buffer *lines, int fd, int64_t now_us, int *failure)
 {
 	size_t used = atomic_load(&lines->used);
 	size_t whole = append(lines->text, used, fd, lines->file_bytes, failure);
+	size_t header = header_that_waits(lines->text, used, lines->file_bytes, whole);
 
 	lines->written_at_us = now_us;
-	/* Nothing waits any more, then the file's new length: sy_sample_buffer_rescue() relies on
+	/* No sample waits any more, then the file's new length: sy_sample_buffer_rescue() relies on
 	 * it.
 	 */
-	atomic_store(&lines->used, 0);
+	atomic_store(&lines->used, header);
 	lines->file_bytes += (int64_t)whole;
-	return count_lines(lines->text + whole, used - whole);
+	return count_lines(lines->text + whole + header, used - whole - header);
 }
 
 /* The file's length shows how far the writer has come. Both numbers are read once, and accepted
  * only if a writer can have left them: it has no rights, and an intruder in it must gain none. */
 int64_t sy_sample_buffer_rescue(struct sy_sample_buffer *lines, int fd, int *failure)
 {
-	size_t used = atomic_exchange(&lines->used, 0), whole;
+	size_t used = atomic_exchange(&lines->used, 0), whole, header;
 	int64_t file_bytes = *(volatile int64_t *)&lines->file_bytes;
 	struct stat info;
 
@@ -81,5 +90,6 @@ int64_t sy_sample_buffer_rescue(struct sy_sample_buffer *lines, int fd, int *fai
 	    info.st_size - file_bytes >= (int64_t)used || ftruncate(fd, file_bytes) < 0)
 		return 0;
 	whole = append(lines->text, used, fd, file_bytes, failure);
-	return count_lines(lines->text + whole, used - whole);
+	header = header_that_waits(lines->text, used, file_bytes, whole);
+	return count_lines(lines->text + whole + header, used - whole - header);
 }

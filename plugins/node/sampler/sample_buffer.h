@@ -26,8 +26,9 @@ void sy_sample_buffer_add(struct sy_sample_buffer *lines, size_t length);
 /* Must what waits be written now, when the next line comes at `next_us`? */
 bool sy_sample_buffer_is_due(const struct sy_sample_buffer *lines, int64_t next_us);
 
-/* Write all of it: how many lines could not be written, and why in `failure` (errno). A part of a
- * line is taken back, so that the file holds whole lines only. */
+/* Write all of it: how many samples could not be written, and why in `failure` (errno). A part of a
+ * line is taken back, so that the file holds whole lines only; its first line, the header, waits
+ * until there is room. */
 int64_t sy_sample_buffer_flush(struct sy_sample_buffer *lines, int fd, int64_t now_us,
 			       int *failure);
 
