@@ -27,6 +27,10 @@ static void put_sampled(json_t *record, const struct sy_status *status, const ch
 {
 	if (status->unread_tasks)
 		reason = "the job had more tasks at once than the kernel reads: bpf.unread_tasks";
+	else if (status->io_source == SY_SOURCE_BPF &&
+		 sy_sums_total(&status->sums, SY_MOST_PROCESSES) != SY_UNKNOWN)
+		reason = "the job's processes ran no program of their own: their memory is that of "
+			 "the process which forked them";
 	else if (!status->nothing_named)
 		reason =
 		    "no process of the job was there at any sample: it ran none, or none that long";

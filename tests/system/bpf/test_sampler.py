@@ -106,6 +106,20 @@ def test_what_a_job_goes_on_to_use_is_in_its_samples(
     assert record["io"]["source"] == "bpf", record["missing"].get("bpf.missed_ends")
 
 
+def test_why_the_memory_of_copies_of_the_root_is_not_known(
+    attach: Callable[..., Attached], started: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """A fork of a daemon's that runs no program has the daemon's memory."""
+    process = started("bash", "-c", "read; (echo ready; read); true")
+    job = attach("--pid", str(process.pid), "--rate", "10")
+    tell(process)
+    assert answer(process) == "ready\n"
+    job.totals()
+    record = job.end()
+    assert (record["processes"]["max_processes"], record["memory"]["max_memory_bytes"]) == (1, None)
+    assert "ran no program of their own" in record["missing"]["memory.max_memory_bytes"]
+
+
 def test_without_the_program_samples_tell(
     attach: Callable[..., Attached], root: Callable[..., subprocess.Popen[str]], tmp_path: Path
 ) -> None:
