@@ -90,12 +90,13 @@ struct sy_processes {
 	struct sy_starter starter;
 	pid_t session[SY_MAX_SESSIONS];
 	int sessions;
-	bool trust_loadavg; /* it is the kernel's own, and not one of lxcfs */
-	bool walk_all;	    /* the next sample looks at every process */
-	bool roots_only;    /* another source counts: only roots are kept */
-	bool find_sockets;  /* all are kept nevertheless, for the owners of sockets */
-	bool named;	    /* a root or a cgroup has been given */
-	bool overflowed;    /* there were more than SY_MAX_PROCESSES */
+	bool trust_loadavg;    /* it is the kernel's own, and not one of lxcfs */
+	bool walk_all;	       /* the next sample looks at every process */
+	bool roots_only;       /* another source counts: only roots are kept */
+	bool find_sockets;     /* all are kept nevertheless, for the owners of sockets */
+	bool has_group_memory; /* their cgroup's memory counts, not theirs */
+	bool named;	       /* a root or a cgroup has been given */
+	bool overflowed;       /* there were more than SY_MAX_PROCESSES */
 	int64_t last_pid, last_pid_before;
 	int64_t start_ticks; /* when the sampler started, clock ticks since boot */
 	int64_t tick_ns, page_bytes;

@@ -14,11 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of more processes than that only so many running ones are read a sample, in turn, and the I/O
- * of each at least once in IO_US. docs/sampler.md describes the effect on memory_bytes and I/O. */
+/* Of more processes than that only so many running ones are read a sample, in turn, and each at
+ * least once in AT_LEAST_US; but for its memory, where a cgroup gives the job's. docs/sampler.md
+ * describes the effect on memory_bytes and I/O. */
 #define STATS_A_SAMPLE 16
 #define IOS_A_SAMPLE   32
-#define IO_US	       1000000
+#define AT_LEAST_US    1000000
 #define KEPT_FILES     1024	/* an open file of /proc holds 5 kB in the kernel */
 #define WANTED_US      30000000 /* to walk through /proc costs some ms */
 
@@ -158,10 +159,12 @@ static struct turns count_turns(const struct sy_processes *all)
 {
 	struct turns turns = {(all->count + STATS_A_SAMPLE - 1) / STATS_A_SAMPLE,
 			      (all->count + IOS_A_SAMPLE - 1) / IOS_A_SAMPLE};
-	int64_t most = all->period_us ? IO_US / all->period_us : 0;
+	int64_t most = all->period_us ? AT_LEAST_US / all->period_us : 0;
 
 	if (turns.io > most)
 		turns.io = most;
+	if (turns.stat > most && !all->has_group_memory)
+		turns.stat = most;
 	return turns;
 }
 

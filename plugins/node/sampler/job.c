@@ -222,6 +222,7 @@ static bool processes_are_due(struct sy_job *job, enum sy_reading reading, int64
 	bool seldom = cgroup_gives_most(job) && job->period_us < SELDOM_US;
 
 	processes->period_us = seldom ? SELDOM_US : job->period_us;
+	processes->has_group_memory = job->cgroup.memory_source != SY_SOURCE_NONE;
 	return !seldom || reading != SY_READING_DUE || group_us == SY_UNKNOWN ||
 	       processes->walk_all || since_us >= SELDOM_US - job->period_us / 2;
 }
