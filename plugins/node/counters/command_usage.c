@@ -83,13 +83,11 @@ __attribute__((noreturn)) static void stand_in_for(pid_t child, const sigset_t *
 	int status;
 
 	sy_silence_streams(1);
-	while (sigwaitinfo(signals, &info) > 0 || errno == EINTR) {
-		if (waitpid(child, &status, WNOHANG) == child)
-			break;
-		/* A terminal has sent it to the child as well. */
-		if (info.si_signo != SIGCHLD && info.si_code != SI_KERNEL)
+	while (waitpid(child, &status, WNOHANG) != child)
+		/* What the kernel sends, a terminal has sent to the child as well. */
+		if (sigwaitinfo(signals, &info) > 0 && info.si_signo != SIGCHLD &&
+		    info.si_code != SI_KERNEL)
 			(void)kill(child, info.si_signo);
-	}
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 
