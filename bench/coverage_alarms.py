@@ -39,12 +39,12 @@ def verdict_study(draw: Draw, n: int, family: int, m: int | None = None, **base_
         conditions = [draw(chance, n).tolist() for _ in range(family)]
         tests = [welch(values, base) or 0.0 for values in conditions]
         corrected = holm(tests)
-        told = any(
+        reported = any(
             differs(compute_overhead(values, base), p)
             for values, p in zip(conditions, corrected, strict=True)
             if p <= 0.05  # a larger p decides alone, whatever the interval
         )
-        return told, min(tests) < 0.05
+        return reported, min(tests) < 0.05
 
     return study
 
@@ -57,8 +57,8 @@ def block_verdict_study(blocks: int, block_share: float) -> Study:
         a, b = ((luck * normal(chance, blocks)).tolist() for _ in range(2))
         pairs = [([x], [y]) for x, y in zip(a, b, strict=True)]
         p = paired_p(pairs) or 0.0
-        told = p <= 0.05 and differs(overhead_by_block(pairs), p)
-        return told, (welch(a, b) or 0.0) < 0.05
+        reported = p <= 0.05 and differs(overhead_by_block(pairs), p)
+        return reported, (welch(a, b) or 0.0) < 0.05
 
     return study
 
@@ -73,8 +73,8 @@ def job_verdict_study(n: int, runs: int, job_share: float) -> Study:
     def study(chance: Chance, _: bool) -> tuple[bool, bool]:
         a, b = side(chance), side(chance)
         p = welch(*([statistics.fmean(job) for job in jobs] for jobs in (a, b))) or 0.0
-        told = p <= 0.05 and differs(overhead_by_job(a, b), p)
-        return told, (welch(flat(a), flat(b)) or 0.0) < 0.05
+        reported = p <= 0.05 and differs(overhead_by_job(a, b), p)
+        return reported, (welch(flat(a), flat(b)) or 0.0) < 0.05
 
     return study
 
@@ -104,8 +104,10 @@ def lines_study(lines: int) -> Study:
             for line in found
             if line is not None
         ]
-        told = [one.is_significant or one.line.break_point is not None for one in correct_p(plain)]
-        return any(told), any(p.line.slope.excludes_zero for p in plain)
+        reported = [
+            one.is_significant or one.line.break_point is not None for one in correct_p(plain)
+        ]
+        return any(reported), any(p.line.slope.excludes_zero for p in plain)
 
     return study
 

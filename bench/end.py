@@ -49,8 +49,8 @@ def log_of(slurm: Cluster) -> str:
 
 def end_ms(slurm: Cluster, folder: Path) -> tuple[float, bool]:
     """Return the milliseconds of one job's end, and whether slurmctld received its comment."""
-    said = folder / "said"
-    argv = ["sbatch", "--parsable", "-o", str(said), "--wrap", "sleep 0.3; date +%s%N"]
+    output = folder / "said"
+    argv = ["sbatch", "--parsable", "-o", str(output), "--wrap", "sleep 0.3; date +%s%N"]
     job = subprocess.run(
         argv, env=slurm.environment(), check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -61,7 +61,7 @@ def end_ms(slurm: Cluster, folder: Path) -> tuple[float, bool]:
             raise SteelyardError(f"job {job} has not ended within {LIMIT_S:.0f} s")
         time.sleep(0.05)
     ended_s = datetime.fromisoformat(found[1]).timestamp()
-    return ended_s * 1e3 - int(said.read_text()) / 1e6, bool(
+    return ended_s * 1e3 - int(output.read_text()) / 1e6, bool(
         re.search(rf"setting admin_comment to .* for JobId={job}\n", log)
     )
 

@@ -85,7 +85,7 @@ def usage(folder: Path) -> tuple[int, int]:
 def make(fleet: Fleet) -> month_jobs.Sums:
     """Make the month, and three copies of its records: hard links in separate folders."""
     begin, asked = time.monotonic(), fleet.asked
-    told = month.make(fleet.month, asked.jobs, asked.seed, samples=asked.samples)
+    document = month.make(fleet.month, asked.jobs, asked.seed, samples=asked.samples)
     (fleet.month / "records").rename(fleet.loose)
     for copy in (fleet.packs, fleet.thin):
         subprocess.run(["/bin/cp", "-al", str(fleet.loose), str(copy)], check=True)
@@ -95,7 +95,7 @@ def make(fleet: Fleet) -> month_jobs.Sums:
     (fleet.away / "bin" / "sacct").chmod(0o755)
     fleet.figures["make_s"] = round(time.monotonic() - begin, 1)
     fleet.size("loose", fleet.loose)
-    sums: month_jobs.Sums = told["sums"]
+    sums: month_jobs.Sums = document["sums"]
     return sums
 
 
@@ -104,12 +104,12 @@ def chosen(fleet: Fleet) -> list[str]:
     asked = fleet.asked
     jobs = month_jobs.jobs(asked.jobs, asked.seed)
     first = [job for job, _ in zip(jobs, range(int(asked.jobs * asked.samples)), strict=False)]
-    whole = [
+    complete = [
         job.name for job in first or month_jobs.jobs(asked.jobs, asked.seed)
         if all(one.there and one.is_complete for start in job.starts for one in start.nodes)
         and job.starts[-1].begin_unix_s is not None
     ]  # fmt: skip
-    return random.Random(asked.seed).sample(whole, min(asked.shows, len(whole)))
+    return random.Random(asked.seed).sample(complete, min(asked.shows, len(complete)))
 
 
 def shown(fleet: Fleet, name: str, jobs: Iterable[str], records: Path, there: bool = True) -> None:
@@ -177,7 +177,7 @@ def reckoned(fleet: Fleet) -> None:
 
 def work(fleet: Fleet) -> bool:
     """Run everything; return whether all sums are the maker's."""
-    told = make(fleet)
+    sums = make(fleet)
     jobs, (of_loose, of_packs) = chosen(fleet), fleet.databases
     fleet.note("collect_loose", collect_cluster(fleet.month, of_loose, fleet.loose))
     shown(fleet, "show_loose", jobs, fleet.loose)
@@ -191,7 +191,7 @@ def work(fleet: Fleet) -> bool:
     fleet.note("top", measured([STEELYARD, "top", *where, *MONTH]))
     fleet.note("metrics", measured([STEELYARD, "metrics", *where]))
     reckoned(fleet)
-    return all(top_agrees(one, told) for one in fleet.databases)
+    return all(top_agrees(one, sums) for one in fleet.databases)
 
 
 def main() -> int:

@@ -105,16 +105,16 @@ def make(
     spans: dict[int, list[int]] = {}
     shares = int(share * number), int(samples * number), int(flat * number)
     month = spanned(written(folder, number, seed, shares, files), spans)
-    told = {"jobs": number, "seed": seed, "records_of_jobs": int(share * number), "rows": 0,
+    document = {"jobs": number, "seed": seed, "records_of_jobs": int(share * number), "rows": 0,
             "sums": truth(month)}  # fmt: skip
-    told["rows"] = sum(path.read_bytes().count(b"\n") for path in accounting.iterdir())
-    (folder / "truth.json").write_text(json.dumps(told, indent=1), encoding="utf-8")
+    document["rows"] = sum(path.read_bytes().count(b"\n") for path in accounting.iterdir())
+    (folder / "truth.json").write_text(json.dumps(document, indent=1), encoding="utf-8")
     program = Path(__file__).with_name("month_sacct.py").read_text(encoding="utf-8")
     (bin_dir / "sacct").write_text(f"#!{sys.executable} -IS\n{program}", encoding="utf-8")
     (bin_dir / "sacct").chmod(0o755)
     head = {"fields": FIELDS, "delimiter": DELIMITER, "chunk": CHUNK, "spans": spans}
     (folder / "head.json").write_text(json.dumps(head), encoding="utf-8")
-    return told
+    return document
 
 
 def spanned(month: Iterable[Job], spans: dict[int, list[int]]) -> Iterator[Job]:
@@ -156,8 +156,10 @@ def main() -> int:
     parser.add_argument("--samples", type=float, default=0.0, metavar="SHARE", help="of the jobs")
     parser.add_argument("--flat", action="store_true", help="RECORD_DIR/JOB, not by day")
     asked = parser.parse_args()
-    told = make(asked.folder, asked.jobs, asked.seed, asked.records, asked.flat, asked.samples)
-    print(json.dumps({name: told[name] for name in ("jobs", "rows", "seed", "records_of_jobs")}))
+    document = make(asked.folder, asked.jobs, asked.seed, asked.records, asked.flat, asked.samples)
+    print(
+        json.dumps({name: document[name] for name in ("jobs", "rows", "seed", "records_of_jobs")})
+    )
     return 0
 
 

@@ -112,8 +112,8 @@ class Pair:
         return done.stdout
 
     def netem(self, verb: str, *words: str) -> str:
-        whose = (f"--run-dir={RUN_DIR}", "--node=g", "--job-id=b")
-        return self.run(str(self.node), "netem", verb, *whose, *words)
+        job_options = (f"--run-dir={RUN_DIR}", "--node=g", "--job-id=b")
+        return self.run(str(self.node), "netem", verb, *job_options, *words)
 
     @contextmanager
     def condition(self, spec: str, verified: bool = True) -> Iterator[dict[str, Any]]:

@@ -54,8 +54,8 @@ class Bench:
         return [self.node, "netem", verb, f"--run-dir={self.run_dir}", *words]
 
     def apply(self, *words: str) -> list[str]:
-        whose = ("--node=n", "--job-id=1", "--uid=0", "--no-policy")
-        return self.command("apply", *whose, *words, "--", self.spec)
+        job_options = ("--node=n", "--job-id=1", "--uid=0", "--no-policy")
+        return self.command("apply", *job_options, *words, "--", self.spec)
 
     def finish(self) -> list[str]:
         return self.command("finish", "--node=n", "--job-id=1")
@@ -105,11 +105,11 @@ def timed(commands: Sequence[Sequence[str]]) -> tuple[float, float, str]:
         with subprocess.Popen(
             argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         ) as process:
-            said = process.stderr.read() if process.stderr else ""
+            message = process.stderr.read() if process.stderr else ""
             _, status, usage = os.wait4(process.pid, 0)
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
-            last = said.strip().splitlines()
+            last = message.strip().splitlines()
             return 0, 0, last[-1] if last else f"exit code {process.returncode}"
         cpu_s += usage.ru_utime + usage.ru_stime
     return (time.monotonic() - begin) * 1e3, cpu_s * 1e3, ""

@@ -47,21 +47,21 @@ def log(name: str, count: int) -> list[str]:
     """Return `count` lines; ids differ between repetitions, so that no line occurs twice."""
     text = LOGS["openpbs" if name in ("hook", "odd") else name].read_text("utf-8")
     # A site has few jobs with unusual names; here they would occur by the thousand.
-    kept = [line for line in text.split("\n") if line and ('"' not in line or name == "openpbs")]
+    lines = [line for line in text.split("\n") if line and ('"' not in line or name == "openpbs")]
     if name == "hook":
-        kept = [with_hook(line) for line in kept]
+        lines = [with_hook(line) for line in lines]
     if name == "odd":
-        kept = [odd(line, place) for place, line in enumerate(kept)]
+        lines = [odd(line, place) for place, line in enumerate(lines)]
     found: list[str] = []
-    for number in range(count // len(kept) + 1):
-        found += (re.sub(r";(\d+)", rf";{number}\1", line, count=1) for line in kept)
+    for number in range(count // len(lines) + 1):
+        found += (re.sub(r";(\d+)", rf";{number}\1", line, count=1) for line in lines)
     return found[:count]
 
 
 def with_hook(line: str) -> str:
     """Add what our hook adds to an E record."""
-    told = f"resources_used.ncpus=1 resources_used.steelyard_used='{HOOK}' "
-    return line.replace("resources_used.ncpus=1 ", told, 1)
+    usage = f"resources_used.ncpus=1 resources_used.steelyard_used='{HOOK}' "
+    return line.replace("resources_used.ncpus=1 ", usage, 1)
 
 
 def odd(line: str, place: int) -> str:

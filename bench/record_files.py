@@ -128,8 +128,8 @@ class Bench:
         self.databases, self.said = (base / "beside", base / "of-loose"), base / "said"
         self.maker, self.figures, self.wrong = Maker(), Figures(), list[str]()
         begin = time.monotonic()
-        told = month.make(self.month, jobs, seed, flat=0.5, files=self.maker)
-        self.told = told["sums"]
+        document = month.make(self.month, jobs, seed, flat=0.5, files=self.maker)
+        self.told = document["sums"]
         self.figures["make_s"] = round(time.monotonic() - begin)
 
     def note(self, name: str, cost: Cost) -> None:
@@ -165,10 +165,10 @@ def shows(bench: Bench, how: str) -> None:
     for layout in ("flat", "by_day"):
         job: Job | None = getattr(bench.maker, layout)
         assert job is not None, "too few jobs"
-        said = bench.ours(f"show_{layout}_{how}", [STEELYARD, "show", job.name, *where])
+        lines = bench.ours(f"show_{layout}_{how}", [STEELYARD, "show", job.name, *where])
         for one in job.starts[-1].nodes:
             bench.check(
-                any(one.node in line for line in said), f"show {job.name} without {one.node}"
+                any(one.node in line for line in lines), f"show {job.name} without {one.node}"
             )
     bench.ours(f"show_unknown_{how}", [STEELYARD, "show", UNKNOWN, *where], code=3)
 
@@ -178,18 +178,18 @@ def doctor(bench: Bench, how: str) -> None:
     where = ["--record-dir", str(bench.records)]
     for name in ("records", "sweep"):
         words = [str(find_node_program()), "doctor", "--only", name, *where]
-        said = bench.ours(f"doctor_{name}_{how}", words)
-        print("  " + "\n  ".join(said))
-        bench.figures[f"doctor_{name}_{how}"] = said
+        lines = bench.ours(f"doctor_{name}_{how}", words)
+        print("  " + "\n  ".join(lines))
+        bench.figures[f"doctor_{name}_{how}"] = lines
 
 
 def swept(bench: Bench, name: str, *words: str) -> str:
     """Sweep; return its one line."""
     asked = ["sweep", "--record-dir", str(bench.records), "--pack-after", "0h", *words]
-    said = bench.ours(name, [STEELYARD, *asked])
-    bench.check(len(said) == 1, f"{name} said {len(said)} lines")
-    print("  " + "\n  ".join(said[:5]), flush=True)
-    return said[0] if said else ""
+    lines = bench.ours(name, [STEELYARD, *asked])
+    bench.check(len(lines) == 1, f"{name} said {len(lines)} lines")
+    print("  " + "\n  ".join(lines[:5]), flush=True)
+    return lines[0] if lines else ""
 
 
 def killed(bench: Bench, jobs: int) -> None:
@@ -236,8 +236,8 @@ def sweeps(bench: Bench, jobs: int) -> None:
         killed(bench, jobs)
         swept(bench, "sweep")
         bench.note("collect_beside", cost.result())
-    said = swept(bench, "sweep_again")
-    bench.check(" 0 jobs (0 files) packed, 0 days removed, 0 temp" in said, f"again: {said}")
+    report = swept(bench, "sweep_again")
+    bench.check(" 0 jobs (0 files) packed, 0 days removed, 0 temp" in report, f"again: {report}")
 
 
 def work(bench: Bench, jobs: int, twice: bool) -> None:

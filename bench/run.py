@@ -33,10 +33,10 @@ OURS = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", "-
 
 def hyperfine_ms(command: str, runs: int, folder: Path) -> list[float]:
     """Return times of hyperfine -N, without a shell, in ms."""
-    said = folder / "hyperfine.json"
-    words = ["hyperfine", "-N", "--runs", str(runs), "--export-json", str(said), command]
+    export = folder / "hyperfine.json"
+    words = ["hyperfine", "-N", "--runs", str(runs), "--export-json", str(export), command]
     subprocess.run(words, check=True, capture_output=True)
-    (result,) = json.loads(said.read_bytes())["results"]
+    (result,) = json.loads(export.read_bytes())["results"]
     return [second * 1e3 for second in result["times"]]
 
 

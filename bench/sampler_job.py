@@ -297,13 +297,13 @@ def compiled(base: Path, name: str, compiler: str = "cc") -> Path:
     argv = [compiler, "-std=gnu11", "-D_GNU_SOURCE", "-O2", "-o", program, source]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, start_new_session=True) as compiling:
         try:
-            _, said = compiling.communicate(timeout=60)
+            _, errors = compiling.communicate(timeout=60)
         except BaseException:
             os.killpg(compiling.pid, signal.SIGKILL)
             compiling.communicate()  # until no process has it open
             raise
     if compiling.returncode:
-        raise SteelyardError(f"{compiler} {source.name}: {said.decode(errors='replace')}")
+        raise SteelyardError(f"{compiler} {source.name}: {errors.decode(errors='replace')}")
     return program
 
 

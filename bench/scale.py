@@ -127,17 +127,17 @@ def sum_records(folder: Path, sums: dict[str, float]) -> None:
 def agree(
     by_user: dict[str, dict[str, float]],
     records: dict[str, float],
-    told: month_jobs.Sums,
+    sums: month_jobs.Sums,
     whole: bool,
 ) -> bool:
     """Whether the sums read equal those made; of records only if all were written."""
     rows_agree = all(
         by_user[user][name] == own[name]
-        for user, own in told["user"].items()
+        for user, own in sums["user"].items()
         for name in ("starts", "cpu_held_s", "node_s")
     )
     names = ("records", "records_cut", "cpu_s", "energy_j", "read_bytes")
-    totals = {name: sum(own[name] for own in told["user"].values()) for name in names}
+    totals = {name: sum(own[name] for own in sums["user"].values()) for name in names}
     return rows_agree and (not whole or totals == {name: records[name] for name in names})
 
 
@@ -162,23 +162,23 @@ def collect_cluster(folder: Path, database: Path, records: Path) -> Cost:
 MONTH = ("--since", "2026-09-01", "--until", "2026-11-20")
 
 
-def top_agrees(database: Path, told: month_jobs.Sums) -> bool:
+def top_agrees(database: Path, sums: month_jobs.Sums) -> bool:
     """Whether `steelyard top`, by user, prints what was made."""
     words = ["--database", str(database), "--json", *MONTH]
     done = subprocess.run([STEELYARD, "top", *words], capture_output=True, check=True)
     lines = {line["name"]: line for line in json.loads(done.stdout)["lines"]}
-    return lines.keys() == {user for user, own in told["user"].items() if own["begun"]} and all(
+    return lines.keys() == {user for user, own in sums["user"].items() if own["begun"]} and all(
         (line[ours]["jobs_known"], line[ours]["sum"] or 0)
-        == tuple(told["user"][user][n] for n in names)
+        == tuple(sums["user"][user][n] for n in names)
         for user, line in lines.items()
         for ours, names in TOP.items()
     )
 
 
-def top_of_collected(folder: Path, told: month_jobs.Sums) -> bool:
+def top_of_collected(folder: Path, sums: month_jobs.Sums) -> bool:
     """Collect the month, and compare `steelyard top` with it."""
     collect_cluster(folder, folder / "database", folder / "records")
-    return top_agrees(folder / "database", told)
+    return top_agrees(folder / "database", sums)
 
 
 def main() -> int:

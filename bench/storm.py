@@ -129,9 +129,9 @@ def report(rows: list[dict[str, object]]) -> None:
     for one in rows:
         cells = ["null" if one[name] is None else f"{one[name]:.4f}"
                  for name in ("cpu", "written", "read", "rusage")]  # fmt: skip
-        told = "complete" if one["complete"] else f"incomplete: {one['why']}"
+        state = "complete" if one["complete"] else f"incomplete: {one['why']}"
         print(f"| {one['children']} | {one['way']} ({one['source']}) | {one['count']} | {' | '.join(cells)} "
-              f"| {told} | {one['sampler_cpu_s']} s |")  # fmt: skip
+              f"| {state} | {one['sampler_cpu_s']} s |")  # fmt: skip
 
 
 def main() -> int:

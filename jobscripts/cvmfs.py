@@ -74,10 +74,10 @@ def _grown(part: str, before: dict[str, str], after: dict[str, str], key: str) -
 
 def _requests(counts: dict[str, str]) -> tuple[float, float] | None:
     """Return the requests to the cache since the mount, and their uncertainty; None: unknown."""
-    downloads, told = int(counts["ndownload"]), counts.get("hitrate", "")
-    if told == "n/a":
+    downloads, hit_rate = int(counts["ndownload"]), counts.get("hitrate", "")
+    if hit_rate == "n/a":
         return 0.0, 0.0
-    missed = 1.0 - float(told) / 100
+    missed = 1.0 - float(hit_rate) / 100
     if missed <= ROUNDED:
         return None
     return downloads / missed, downloads * ROUNDED / missed**2

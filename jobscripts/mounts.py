@@ -69,11 +69,11 @@ def results(folder: Path, client: int) -> list[Result]:
     kind = _kind(part, after)
     if _kind(part, before) != kind:
         raise OutputError(part, "the mount was another one before the run")
-    count, tell = READERS[kind]
+    count, make_results = READERS[kind]
     first, last = count(part, before), count(part, after)
     if first.keys() != last.keys():
         raise OutputError(part, "other operations or bricks than before the run: mounted anew")
-    return tell(_grown(part, first, last))
+    return make_results(_grown(part, first, last))
 
 
 def _read(path: Path) -> str:
@@ -181,9 +181,9 @@ def _glusterfs_counts(part: str, text: str) -> Counts:
     _, *bricks = BRICK.split(text)
     counts: Counts = {}
     for brick, lines in zip(bricks[::2], bricks[1::2], strict=True):
-        told = dict(line.split(" = ", 1) for line in lines.splitlines() if " = " in line)
+        fields = dict(line.split(" = ", 1) for line in lines.splitlines() if " = " in line)
         try:
-            counts |= {f"{brick} {name}": int(told[name]) for name in GLUSTERFS.values()}
+            counts |= {f"{brick} {name}": int(fields[name]) for name in GLUSTERFS.values()}
         except (KeyError, ValueError) as error:
             raise OutputError(part, f"{brick}: expected a number of {error}") from error
     return counts

@@ -32,17 +32,17 @@ def profile_results(folder: Path, client: int, parameters: Mapping[str, object])
         return []
     name = f"mpiprof.{client}.json"
     total, ranks = _total(folder / name, name)
-    whole = number(name, total, "total_s")
-    if whole == 0:
+    total_s = number(name, total, "total_s")
+    if total_s == 0:
         raise OutputError(name, "a run of no time cannot be")
     found = []
     for key, (share_metric, seconds_metric) in PARTS.items():
         # A processor's counter may be some ticks ahead of another's.
-        share = max(0.0, _signed(name, total, key) / whole)
+        share = max(0.0, _signed(name, total, key) / total_s)
         if share > 1:
             raise OutputError(name, f"{key} is more than total_s")
         found.append(Result(share_metric, share, "1", 1))
-        found.append(Result(seconds_metric, share * whole / ranks, "s", 1))
+        found.append(Result(seconds_metric, share * total_s / ranks, "s", 1))
     if number(name, total, "calls_without_size") == 0:
         found.append(Result("messages", number(name, total, "messages"), "messages", 1))
         found.append(Result("message_bytes", number(name, total, "message_bytes"), "bytes", 1))

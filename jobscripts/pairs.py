@@ -64,9 +64,9 @@ def _pair(head: re.Match[str], text: str, program: str) -> Pair:
         pair = Pair(where, _decode_string(where, text))
     elif "{" in text:
         report, _ = read_document(where, text)
-        said = re.search(rf"^{re.escape(program)}: error.*", text, re.MULTILINE)
-        if said:
-            raise FailedError(f"{where}: {said[0][:300]}")
+        error = re.search(rf"^{re.escape(program)}: error.*", text, re.MULTILINE)
+        if error:
+            raise FailedError(f"{where}: {error[0][:300]}")
         pair = Pair(where, report)
     else:
         pair = Pair(where, text)

@@ -118,8 +118,8 @@ def parse_size(text: str) -> int | None:
         return None
     number, unit = match[1], match[2] or "B"
     step = 1024 if unit.endswith("iB") else 1000
-    whole, _, fraction = number.partition(".")
-    scaled = int(whole + fraction) * step ** UNITS[unit[:-2] if step == 1024 else unit[:-1]]
+    integer, _, fraction = number.partition(".")
+    scaled = int(integer + fraction) * step ** UNITS[unit[:-2] if step == 1024 else unit[:-1]]
     bytes_, rest = divmod(scaled, 10 ** len(fraction))
     return None if rest else bytes_
 

@@ -185,8 +185,8 @@ class Benchmark:
         """
         found = OwnFigures([], {})
         for name, parameter in self.parameters.items():
-            wanted = parameters.get(name, parameter.default)
-            if parameter.type != "figures" or not (of := user_figures.figures_of(str(wanted))):
+            figures = parameters.get(name, parameter.default)
+            if parameter.type != "figures" or not (of := user_figures.figures_of(str(figures))):
                 continue
             module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
             with collect_notes([] if notes is None else notes):

@@ -115,10 +115,10 @@ def commands(program, words, text):
     names = [one[0] for block in text.split("\n\n") for kind, one in items(block) if kind == "row"]
     for name in names:
         below = words + [name]
-        said = help_of(program, below)
-        usage, _, rest = said[len("usage: ") :].partition("\n\n")
+        help_text = help_of(program, below)
+        usage, _, rest = help_text[len("usage: ") :].partition("\n\n")
         page += '.SH "{}"\n'.format(escaped(" ".join(below)))
-        page += synopsis(usage) + body(rest, ".SS") + commands(program, below, said)
+        page += synopsis(usage) + body(rest, ".SS") + commands(program, below, help_text)
     return page
 
 

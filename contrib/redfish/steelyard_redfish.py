@@ -101,8 +101,8 @@ def power_w(document, entry):
     if isinstance(controls, list) and controls:
         names = [str(one.get("Name")) if isinstance(one, dict) else "?" for one in controls]
         if entry is None and len(controls) > 1:
-            told = ", ".join(f"{place} {name}" for place, name in enumerate(names))
-            raise Wrong(f"PowerControl has several, say which by --entry: {told}")
+            choices = ", ".join(f"{place} {name}" for place, name in enumerate(names))
+            raise Wrong(f"PowerControl has several, say which by --entry: {choices}")
         if (entry or 0) >= len(controls) or not isinstance(controls[entry or 0], dict):
             raise Wrong(f"PowerControl has no entry {entry or 0}")
         return number(controls[entry or 0].get("PowerConsumedWatts"), "PowerConsumedWatts")
@@ -233,19 +233,19 @@ def run(bmc, options):
 
     Returns 0, or 1 if the last reading failed.
     """
-    said, due = "", time.monotonic()
+    reported, due = "", time.monotonic()
     while True:
         try:
             read_once(bmc, options)
-            if said:
+            if reported:
                 say("it tells its power again")
-            said = ""
+            reported = ""
         except Trouble as trouble:
-            if str(trouble) != said:
+            if str(trouble) != reported:
                 say(trouble)
-            said = str(trouble)
+            reported = str(trouble)
         if options.once:
-            return 1 if said else 0
+            return 1 if reported else 0
         now = time.monotonic()
         due = max(due + options.period, now)
         time.sleep(due - now)

@@ -40,10 +40,10 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
 
 
 def _lines(name: str, text: str) -> list[dict[str, Any]]:
-    *whole, rest = text.split("\n")
-    if rest or len(whole) < 2:
+    *complete, rest = text.split("\n")
+    if rest or len(complete) < 2:
         raise OutputError(name, "cut short: the last line is not complete")
-    return [_object(f"{name} line {number}", line) for number, line in enumerate(whole, start=1)]
+    return [_object(f"{name} line {number}", line) for number, line in enumerate(complete, start=1)]
 
 
 def _object(where: str, line: str) -> dict[str, Any]:

@@ -136,8 +136,10 @@ def nodes(clients: int) -> tuple[str, client_groups.Elsewhere | None]:
     here, *others = os.environ.get("SY_HEP_NODES", "").split()[:clients] or [""]
     if not others:
         return here, None
-    way = client_groups.Elsewhere(others, os.environ["SY_HEP_SCRIPT"], os.environ["SY_HEP_ADDRESS"])
-    return here, way
+    elsewhere = client_groups.Elsewhere(
+        others, os.environ["SY_HEP_SCRIPT"], os.environ["SY_HEP_ADDRESS"]
+    )
+    return here, elsewhere
 
 
 def traffic(
@@ -200,11 +202,11 @@ def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Inpu
         host, words = server[0], json.loads(server[1])
         address = f"{bracketed(host)}:{words['port']}"
         where = f"root://{address}//{words['path']}"
-        beside = (host, int(words["cache_control"]))
+        cache_control = (host, int(words["cache_control"]))
         web = f"http://{bracketed(host)}:{words['web']}" if words["web"] else None
         check_known(asked, mode, words["known"])
         return Input(
-            where, words["known"], address, words["version"], cache_control=beside, web=web
+            where, words["known"], address, words["version"], cache_control=cache_control, web=web
         )
     if asked["url"]:
         where = str(asked["url"])

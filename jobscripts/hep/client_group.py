@@ -93,10 +93,10 @@ def serve(line: Line, mode: str, scratch: str) -> str | None:
 def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
     """Start the workers and answer requests; all started programs end with this function."""
     with ExitStack() as stack:
-        wanted = line.read()
-        environment = {**os.environ, **wanted["environment"]}
+        request = line.read()
+        environment = {**os.environ, **request["environment"]}
         environment.pop(SECRET, None)
-        group = stack.enter_context(workers.started(int(wanted["count"]), mode, environment))
+        group = stack.enter_context(workers.started(int(request["count"]), mode, environment))
         line.write({"ready": True})
         others = background_traffic.Others(())
         while True:

@@ -78,9 +78,9 @@ class Group:
         readings = []
         for _ in range(READINGS):
             before = time.monotonic()
-            there = float(self.ask({"clock": True})["clock_s"])
+            clock_s = float(self.ask({"clock": True})["clock_s"])
             after = time.monotonic()
-            readings.append((after - before, there - (before + after) / 2))
+            readings.append((after - before, clock_s - (before + after) / 2))
         round_trip_s, self.offset_s = min(readings)
         self.error_s = round_trip_s / 2
 
@@ -323,9 +323,9 @@ def greeting(line: socket.socket, secret: str) -> str | None:
     try:
         line.settimeout(10.0)
         with line.makefile("r", encoding="utf-8") as file:
-            said = json.loads(file.readline(1000))
+            message = json.loads(file.readline(1000))
         line.settimeout(None)
-        right = hmac.compare_digest(str(said["secret"]), secret)
-        return str(said["node"]) if right else None
+        right = hmac.compare_digest(str(message["secret"]), secret)
+        return str(message["node"]) if right else None
     except (OSError, ValueError, LookupError, TypeError):
         return None

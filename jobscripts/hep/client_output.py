@@ -55,8 +55,8 @@ def read(
     name = f"out.{client}"
     text = read_output(folder, client, benchmark)
     body, last = split(name, text)
-    wanted = {"kind": "end", "benchmark": benchmark, "version": VERSION, "sha256": digest(body)}
-    if last != wanted:
+    expected = {"kind": "end", "benchmark": benchmark, "version": VERSION, "sha256": digest(body)}
+    if last != expected:
         raise OutputError(name, f"cut short or damaged: no last line that fits ({benchmark})")
     start, iterations, server = parts(name, body)
     for key, value in parameters.items():
@@ -94,8 +94,8 @@ def verify(found: Mapping[str, Any], expected: Mapping[str, Any] | None, who: st
     """Raise FailedError if a client's results are not those of the input."""
     if expected is None:
         return
-    wanted = {**expected, "written": expected["selected"]} if "selected" in expected else expected
-    for key, value in wanted.items():
+    required = {**expected, "written": expected["selected"]} if "selected" in expected else expected
+    for key, value in required.items():
         right = found.get(key) == value
         if key == "mass_sum_gev":
             right = abs(found.get(key, 0.0) - value) <= MASS_TOLERANCE * abs(value)

@@ -201,8 +201,8 @@ def command(task: Task) -> dict[str, Any]:
     shutil.rmtree(folder)
     Path(task["skim"]).unlink(missing_ok=True)
     if code != 0:
-        said = log_err.read_text(encoding="utf-8", errors="replace").split("\n")
-        last = next((words for words in reversed(said) if words.strip()), "without a word")
+        lines = log_err.read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((words for words in reversed(lines) if words.strip()), "without a word")
         raise ReadError(f"the command ended with {code}: {last[:300]}")
     return {**times, "found": {}}
 

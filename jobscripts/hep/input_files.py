@@ -112,8 +112,8 @@ def check_room(path: Path, recipe: Recipe) -> None:
     The size is that of the values, since compression only reduces it.
     """
     need = EVENT_BYTES[str(recipe["structure"])] * int(recipe["events"])
-    there = os.statvfs(path.parent)
-    free = there.f_bavail * there.f_frsize
+    status = os.statvfs(path.parent)
+    free = status.f_bavail * status.f_frsize
     if free < need:
         raise DataError(
             f"the input needs at most {need / 1e6:.0f} MB in {path.parent}, where "

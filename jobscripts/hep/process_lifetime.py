@@ -28,12 +28,12 @@ def end_by_force_after(seconds: float) -> None:
     Python runs handlers only between its own instructions. A library that waits for an unreachable
     server would delay them for minutes.
     """
-    told, tell = os.pipe()
-    os.set_blocking(tell, False)
-    signal.set_wakeup_fd(tell)  # the kernel's signal handler writes to it at once
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end)  # the kernel's signal handler writes to it at once
 
     def wait() -> None:
-        os.read(told, 1)
+        os.read(read_end, 1)
         time.sleep(seconds)
         os.kill(os.getpid(), signal.SIGKILL)
 

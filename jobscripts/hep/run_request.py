@@ -58,10 +58,10 @@ def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, An
     """
     if asked.get("file"):
         return own_file(Path(str(asked["file"]))), None
-    kept = Path(str(asked["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
-    known = input_files.keep_file(kept, recipe(asked))
-    path = kept / known["file"]
-    if input_files.is_read_only(kept):
+    folder = Path(str(asked["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
+    known = input_files.keep_file(folder, recipe(asked))
+    path = folder / known["file"]
+    if input_files.is_read_only(folder):
         return path, known
     try:
         path = input_files.checked(path, known, None if asked["data"] else scratch / path.name)

@@ -55,41 +55,41 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         raise OutputError(
             name, "cut short: HPCG's last line, of upload or of the official time, is missing"
         )
-    told = _Told(name, text)
-    _check_problem(told, parameters)
-    solve_s, operations = told.number(SOLVE_S), told.number(OPERATIONS)
-    told.agrees(RAW, operations / solve_s / 1e9 if solve_s > 0 else math.nan)
-    sets = told.number(ITERATIONS) / max(1.0, told.number(A_SET))
+    document = _Document(name, text)
+    _check_problem(document, parameters)
+    solve_s, operations = document.number(SOLVE_S), document.number(OPERATIONS)
+    document.agrees(RAW, operations / solve_s / 1e9 if solve_s > 0 else math.nan)
+    sets = document.number(ITERATIONS) / max(1.0, document.number(A_SET))
     # Each set counts for a tenth of set-up and optimization: official runs have ten sets at least.
-    overhead_s = sets * (told.number(OPTIMIZATION_S) + told.number(SETUP_S)) / 10
-    told.agrees(RATE, operations / (solve_s + overhead_s) / 1e9)
-    told.agrees(RATING, told.number(RATE))
+    overhead_s = sets * (document.number(OPTIMIZATION_S) + document.number(SETUP_S)) / 10
+    document.agrees(RATE, operations / (solve_s + overhead_s) / 1e9)
+    document.agrees(RATING, document.number(RATE))
     return [
-        Result("gflops", told.number(RATING), "Gflop/s", 1),
-        Result("raw_gflops", told.number(RAW), "Gflop/s", 1),
+        Result("gflops", document.number(RATING), "Gflop/s", 1),
+        Result("raw_gflops", document.number(RAW), "Gflop/s", 1),
         Result("solve_s", solve_s, "s", 1),
-        Result("residual", told.number(RESIDUAL), "1", 1),
+        Result("residual", document.number(RESIDUAL), "1", 1),
     ]
 
 
-def _check_problem(told: _Told, parameters: Mapping[str, object]) -> None:
+def _check_problem(document: _Document, parameters: Mapping[str, object]) -> None:
     """Compare the problem with the requested one; HPCG itself chooses the grid of ranks."""
     ranks = int(str(parameters["ranks"]))
-    wanted: dict[str, int] = {RANKS: ranks}
+    expected: dict[str, int] = {RANKS: ranks}
     points = ranks
     for axis in ("nx", "ny", "nz"):
         key = f"Local Domain Dimensions::{axis}"
-        if axis != "nz" or key in told.values:
-            wanted[key] = int(str(parameters[axis]))
+        if axis != "nz" or key in document.values:
+            expected[key] = int(str(parameters[axis]))
         points *= int(str(parameters[axis]))
-    for key, value in {**wanted, EQUATIONS: points}.items():
-        if told.number(key) != value:
+    for key, value in {**expected, EQUATIONS: points}.items():
+        if document.number(key) != value:
             raise OutputError(
-                told.part(key), f"{key} is {told.values[key][0][1]} instead of {value}"
+                document.part(key), f"{key} is {document.values[key][0][1]} instead of {value}"
             )
 
 
-class _Told:
+class _Document:
     """Values by SECTION::KEY, each with the number of its line."""
 
     def __init__(self, name: str, text: str) -> None:

@@ -158,14 +158,14 @@ def _named_in_full(
         raise OutputError(
             name, f"HPL-NVIDIA ignores {', '.join(ignored)}: leave out of the study what it ignores"
         )
-    wanted = _variant(_asked(asked)[0])
+    variant = _variant(_asked(asked)[0])
     for one in solved:
-        if not wanted.startswith(one.variant[:2]):
+        if not variant.startswith(one.variant[:2]):
             raise OutputError(
                 name,
-                f"HPL-NVIDIA's variant {one.variant} was run instead of {wanted[:2]}0: another pmap",
+                f"HPL-NVIDIA's variant {one.variant} was run instead of {variant[:2]}0: another pmap",
             )
-    return [replace(one, variant=wanted) for one in solved]
+    return [replace(one, variant=variant) for one in solved]
 
 
 def _each(solved: list[Solution]) -> Iterator[Result]:
@@ -316,14 +316,14 @@ def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, 
     if set(found) != asked or len(found) != len(asked):
         raise OutputError(name, _other_variants(found, asked))
     mix = f"Mix (threshold = {parameters['swap_threshold']})"
-    wanted = {
+    expected = {
         "SWAP": SWAPS.get(str(parameters["swap"]), mix),
         "L1": f"{parameters['l1']} form",
         "U": f"{parameters['u']} form",
         "EQUIL": "yes" if parameters["equilibration"] else "no",
         "ALIGN": f"{parameters['alignment']} double precision words",
     }
-    for key, value in wanted.items():
+    for key, value in expected.items():
         setting = solved[0].settings.get(key)
         if setting != value:
             raise OutputError(name, f"{key} was '{setting}' instead of '{value}'")
@@ -332,8 +332,8 @@ def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, 
 def _other_variants(found: list[str], asked: set[str]) -> str:
     """Describe the difference; for one system, only the variant."""
     if len(found) == len(asked) == 1:
-        (wanted,) = asked
-        return f"variant {found[0].split()[0]} was run instead of {wanted.split()[0]}"
+        (expected,) = asked
+        return f"variant {found[0].split()[0]} was run instead of {expected.split()[0]}"
     missing = sorted(asked - set(found))
     first = f", {missing[0]} is missing" if missing else ""
     return f"{len(found)} systems were solved, {len(asked)} were asked for{first}"

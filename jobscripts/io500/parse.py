@@ -101,16 +101,16 @@ def _score(
     found = SCORE.fullmatch(lines[0]) if len(lines) == 1 else None
     if found is None:
         raise OutputError(name, f"{len(lines)} lines '[SCORE ] Bandwidth …', one is expected")
-    told = [number(name, "score", found[place]) for place in (1, 2, 3)]
+    printed = [number(name, "score", found[place]) for place in (1, 2, 3)]
     of = [[phases[one] for one in names] for names in (BANDWIDTHS, RATES)]
     bandwidth, iops = (_geometric_mean(rates) for rates in of)
     expected = (bandwidth, iops, math.sqrt(bandwidth * iops))
     # The smallest rate has the largest relative error.
     unsure = ROUNDED + ROUNDED / min(min(rates) for rates in of)
-    for what, one, by_phases in zip(("bandwidth", "IOPS", "score"), told, expected, strict=True):
+    for what, one, by_phases in zip(("bandwidth", "IOPS", "score"), printed, expected, strict=True):
         if abs(one - by_phases) > ROUNDED + unsure * by_phases:
             raise OutputError(name, f"{what} is {one}, by its phases {by_phases:.6f} is expected")
-    return told[0], told[1], told[2], found[4]
+    return printed[0], printed[1], printed[2], found[4]
 
 
 def _geometric_mean(rates: Sequence[float]) -> float:

@@ -102,20 +102,20 @@ def _throughput(
     each = [(int(size), int(record)) for size, record in EACH.findall(text)]
     if each != [sizes]:
         raise OutputError(name, f"(file, record) in kB is {each} instead of {sizes}")
-    wanted = [metric for test in tests for metric in COLUMNS[test] if metric in WORKERS.values()]
+    expected = [metric for test in tests for metric in COLUMNS[test] if metric in WORKERS.values()]
     values: dict[str, float] = {}
     for count, worker, rate in SEEN.findall(text):
         metric = WORKERS.get(worker.strip())
         if metric is None or metric in values or int(count) != parameters["processes"]:
             raise OutputError(name, f"'{count} {worker}' was not asked for, or stands there twice")
         values[metric] = _rate(name, metric, rate)
-    if sorted(values) != sorted(wanted):
-        raise OutputError(name, f"figures of {sorted(values)} instead of {sorted(wanted)}")
-    return [Result(metric, values[metric], "bytes_per_s", 1) for metric in wanted]
+    if sorted(values) != sorted(expected):
+        raise OutputError(name, f"figures of {sorted(values)} instead of {sorted(expected)}")
+    return [Result(metric, values[metric], "bytes_per_s", 1) for metric in expected]
 
 
 def _auto(name: str, text: str, tests: list[int], parameters: Mapping[str, object]) -> list[Result]:
-    wanted = [metric for test in sorted(tests) for metric in COLUMNS[test]]
+    expected = [metric for test in sorted(tests) for metric in COLUMNS[test]]
     rows = [line.split() for line in ROW.findall(text)]
     sizes = [(int(row[0]), int(row[1])) for row in rows]
     asked = _pairs(parameters)
@@ -123,11 +123,11 @@ def _auto(name: str, text: str, tests: list[int], parameters: Mapping[str, objec
         raise OutputError(name, f"(file, record) in kB are {sizes} instead of {asked}")
     results = []
     for iteration, row in enumerate(rows, start=1):
-        if len(row) != 2 + len(wanted):
+        if len(row) != 2 + len(expected):
             raise OutputError(
-                name, f"{counted(len(row) - 2, 'figure')} in a row instead of {len(wanted)}"
+                name, f"{counted(len(row) - 2, 'figure')} in a row instead of {len(expected)}"
             )
-        for metric, word in zip(wanted, row[2:], strict=True):
+        for metric, word in zip(expected, row[2:], strict=True):
             rate = _rate(name, metric, word)
             results.append(Result(metric, rate, "bytes_per_s", iteration))
     return results

@@ -45,14 +45,15 @@ def _is_stream(row: object) -> bool:
 
 def rate(where: str, part: Json) -> float:
     """Return the reported rate in bit/s, after a comparison with bytes and seconds."""
-    told = number(where, part, "bits_per_second")
+    reported = number(where, part, "bits_per_second")
     count, seconds = number(where, part, "bytes"), number(where, part, "seconds")
     true = 8 * count / seconds if seconds > 0 else 0.0
-    if abs(told - true) > ROUNDED * true:
+    if abs(reported - true) > ROUNDED * true:
         raise OutputError(
-            where, f"{told:g} bit/s is told, {count:.0f} bytes in {seconds:g} s are {true:g} bit/s"
+            where,
+            f"{reported:g} bit/s is told, {count:.0f} bytes in {seconds:g} s are {true:g} bit/s",
         )
-    return told
+    return reported
 
 
 def _sums(where: str, end: Json, streams: list[dict[str, Json]]) -> None:
@@ -76,11 +77,12 @@ def _is_back(row: dict[str, Json], end: Json) -> bool:
 
 
 def _sum(where: str, total: object, name: str, kind: str, parts: list[Json]) -> None:
-    told = number(where, total, "bytes")
+    reported = number(where, total, "bytes")
     true = sum(number(where, part, "bytes") for part in parts)
-    if abs(told - true) > ROUNDED * true:
+    if abs(reported - true) > ROUNDED * true:
         raise OutputError(
-            where, f"{name} is {told:.0f} bytes, its {len(parts)} streams ({kind}) have {true:.0f}"
+            where,
+            f"{name} is {reported:.0f} bytes, its {len(parts)} streams ({kind}) have {true:.0f}",
         )
 
 

@@ -45,18 +45,18 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     text = read_complete(folder, client, "mdtest", END, "'-- finished at … --' is expected")
     count = _problem(name, text, parameters)
     rates, times_s = _tables(name, text)
-    wanted = [
+    expected = [
         f"{kind} {operation}"
         for kind in KINDS[str(parameters["kind"])]
         for operation in OF_KIND[kind]
         if operation != "rename" or not _version(name, text).startswith("3.")
     ]
-    if set(rates) != set(wanted) or set(times_s) != set(wanted):
+    if set(rates) != set(expected) or set(times_s) != set(expected):
         raise OutputError(
-            name, f"operations {', '.join(rates) or 'none'} instead of {', '.join(wanted)}"
+            name, f"operations {', '.join(rates) or 'none'} instead of {', '.join(expected)}"
         )
     return [
-        *(_rate(name, one, rates[one], times_s[one], count) for one in wanted),
+        *(_rate(name, one, rates[one], times_s[one], count) for one in expected),
         *mounts.results(folder, client),
     ]
 
@@ -75,10 +75,12 @@ def _problem(name: str, text: str, parameters: Mapping[str, object]) -> int:
     found = PROBLEM.findall(text)
     ranks = int(str(parameters["ranks"]))
     count = ranks * int(str(parameters["files"]))
-    wanted = (str(ranks), str(count), WORDS[str(parameters["kind"])])
-    if found != [wanted]:
-        told = "; ".join(f"{one[0]} tasks, {one[1]} {one[2]}" for one in found) or "no such line"
-        raise OutputError(name, f"{told} instead of '{wanted[0]} tasks, {wanted[1]} {wanted[2]}'")
+    expected = (str(ranks), str(count), WORDS[str(parameters["kind"])])
+    if found != [expected]:
+        printed = "; ".join(f"{one[0]} tasks, {one[1]} {one[2]}" for one in found) or "no such line"
+        raise OutputError(
+            name, f"{printed} instead of '{expected[0]} tasks, {expected[1]} {expected[2]}'"
+        )
     return count
 
 
@@ -89,11 +91,11 @@ def _tables(name: str, text: str) -> tuple[Rows, Rows]:
     """Return minimum and maximum of each operation: rates, and times in s."""
     found = TABLE.findall(text)
     if [(one[0], one[1]) for one in found] != [("rate", "1"), ("time", "1")]:
-        told = ", ".join(f"{one[0]} of {one[1]} iterations" for one in found) or "none"
+        printed = ", ".join(f"{one[0]} of {one[1]} iterations" for one in found) or "none"
         more = " without --showRankStatistics" if "per Rank: Max" in text else ""
         raise OutputError(
             name,
-            f"mdtest {_version(name, text)}, tables: {told}; expected are 'rate' and 'time' of 1 "
+            f"mdtest {_version(name, text)}, tables: {printed}; expected are 'rate' and 'time' of 1 "
             f"iteration (-P){more}, as of mdtest 3.3 to 4.1",
         )
     rates, times_s = (_rows(name, one[0], one[2]) for one in found)

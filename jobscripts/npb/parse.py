@@ -73,9 +73,9 @@ def read_block(name: str, text: str) -> Block:
     """Return the only closing block in the output `name`."""
     heads = list(HEAD.finditer(text))
     if not heads:
-        said = ERROR.search(text)
-        if said:
-            raise FailedError(said.group().strip())
+        error = ERROR.search(text)
+        if error:
+            raise FailedError(error.group().strip())
         raise OutputError(name, "cut short: no 'Benchmark Completed'")
     if len(heads) > 1:
         raise OutputError(name, f"{len(heads)} runs in one output, one was expected")
@@ -105,10 +105,10 @@ def read_block(name: str, text: str) -> Block:
 
 def _one_verdict(name: str, above: str, verification: str) -> None:
     """Check that the block's verdict agrees with messages above it."""
-    said = FAILED.search(above)
-    if said and verification == "SUCCESSFUL":
+    failure = FAILED.search(above)
+    if failure and verification == "SUCCESSFUL":
         raise OutputError(
-            name, f"two verdicts: '{said.group().strip()[:100]}', then Verification = SUCCESSFUL"
+            name, f"two verdicts: '{failure.group().strip()[:100]}', then Verification = SUCCESSFUL"
         )
 
 
@@ -133,8 +133,10 @@ def _fields(name: str, text: str) -> dict[str, str]:
     fields: dict[str, str] = {}
     for match in FIELD.finditer(text):
         if match.group(1) in fields:
-            told = f"'{fields[match.group(1)]}' and '{match.group(2)}'"
-            raise OutputError(name, f"{match.group(1)} is told twice, as {told}, once was expected")
+            values = f"'{fields[match.group(1)]}' and '{match.group(2)}'"
+            raise OutputError(
+                name, f"{match.group(1)} is told twice, as {values}, once was expected"
+            )
         fields[match.group(1)] = match.group(2)
         if match.group(1) == LAST_FIELD:
             return fields

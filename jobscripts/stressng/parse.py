@@ -37,12 +37,12 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     found = STRESSOR.findall(table)
     if found != [parameters["stressor"]]:
         raise OutputError(name, f"stressors {found} instead of {parameters['stressor']}")
-    told = dict(FIELD.findall(table))
+    fields = dict(FIELD.findall(table))
     needed = (COUNT, REAL_S, USER_S, SYSTEM_S, *RATES.values())
-    missing = [key for key in needed if key not in told]
+    missing = [key for key in needed if key not in fields]
     if missing:
         raise OutputError(name, f"without {', '.join(missing)}")
-    values = {key: number(name, key, told[key]) for key in needed}
+    values = {key: number(name, key, fields[key]) for key in needed}
     times_s = (values[REAL_S], values[USER_S] + values[SYSTEM_S])
     return [
         Result(metric, _rate(name, key, values, time_s), "1/s", 1)

@@ -70,11 +70,11 @@ def expected(key, value):
 
 def take(known, key, value):
     """Set a setting; if it is invalid, log that and leave the previous value."""
-    wanted = expected(key, value)
-    if wanted is None:
+    allowed = expected(key, value)
+    if allowed is None:
         known[key] = value
     else:
-        log("config: %s: expected %s, found %r" % (key, wanted, value))
+        log("config: %s: expected %s, found %r" % (key, allowed, value))
 
 
 def settings():
@@ -85,8 +85,8 @@ def settings():
         return known
     try:
         with open(name, encoding="utf-8", errors="replace") as file:
-            said = json.load(file)
-        for key, value in said.items():
+            given = json.load(file)
+        for key, value in given.items():
             if key in SETTINGS or key in NODE_OPTIONS:
                 take(known, key, value)
             else:

@@ -77,10 +77,10 @@ def cgroup_prefix():
             prefix = str(json.load(file)["cgroup_prefix"])
     except (OSError, ValueError, KeyError, TypeError):
         return "pbs_jobs"
-    kept = [c if c.isalnum() or c in "_." and (i or c != ".") else
+    escaped = [c if c.isalnum() or c in "_." and (i or c != ".") else
             "-" if c == "/" else "".join("\\x%02x" % b for b in c.encode("utf-8"))
             for i, c in enumerate(prefix)]  # fmt: skip
-    return "".join(kept)
+    return "".join(escaped)
 
 
 def cgroup_of(job_id):
@@ -166,18 +166,18 @@ def begin(event, config):
     except Refused as error:
         raise Refused("%s: %s" % (pbs.get_local_nodename(), error)) from None
     try:
-        code, _, said = run_node(
+        code, _, message = run_node(
             config, begin_words(event, config, request), config["begin_limit_s"]
         )
     except BaseException as error:  # an alarm is raised as KeyboardInterrupt
-        code, said = None, "%r" % error
+        code, message = None, "%r" % error
     if code == 4 or (code != 0 and has_condition(request)):
         if code != 4:
             undo(event, config)
-        said = said or "steelyard-node job begin: exit code %s" % code
-        raise Refused(said if said.startswith("steelyard: ") else "steelyard: " + said)
-    if code != 0 or said:
-        log("begin: exit code %s: %s" % (code, said), job.id)
+        message = message or "steelyard-node job begin: exit code %s" % code
+        raise Refused(message if message.startswith("steelyard: ") else "steelyard: " + message)
+    if code != 0 or message:
+        log("begin: exit code %s: %s" % (code, message), job.id)
 
 
 def attach(event, config):
@@ -185,9 +185,9 @@ def attach(event, config):
     job = event.job
     known = ["attach", "--job-id=%s" % job.id, "--node=%s" % pbs.get_local_nodename()]
     known += ["--pid=%d" % int(event.pid)] + node_options(config)
-    code, _, said = run_node(config, known, config["begin_limit_s"])
-    if code != 0 or said:
-        log("attach: exit code %s: %s" % (code, said), job.id)
+    code, _, message = run_node(config, known, config["begin_limit_s"])
+    if code != 0 or message:
+        log("attach: exit code %s: %s" % (code, message), job.id)
 
 
 def undo(event, config):
@@ -206,9 +206,9 @@ def end(event, config):
     )
     if job.Exit_status is not None:
         known.append("--exit-status=%d" % int(job.Exit_status))
-    code, out, said = run_node(config, known, config["end_limit_s"])
-    if code != 0 or said:
-        log("end: exit code %s: %s" % (code, said), job.id)
+    code, out, message = run_node(config, known, config["end_limit_s"])
+    if code != 0 or message:
+        log("end: exit code %s: %s" % (code, message), job.id)
     return json.loads(out) if code == 0 and out.strip() else None
 
 
@@ -218,9 +218,9 @@ def late(event, config):
     A record that states this is better than none.
     """
     words = begin_words(event, config, request_of(event.job)) + ["--late"]
-    code, _, said = run_node(config, words, config["begin_limit_s"])
-    if code != 0 or said:
-        log("begin: exit code %s: %s" % (code, said), event.job.id)
+    code, _, message = run_node(config, words, config["begin_limit_s"])
+    if code != 0 or message:
+        log("begin: exit code %s: %s" % (code, message), event.job.id)
     end(event, config)
 
 
@@ -260,6 +260,6 @@ def sweep(event, config):
     jobs = getattr(event, "job_list", None) if event.type == pbs.EXECHOST_PERIODIC else None
     if jobs is not None:
         known += ["--only-alive"] + ["--alive=%s" % job_id for job_id in list(jobs.keys())[:4096]]
-    code, _, said = run_node(config, known, config["sweep_limit_s"])
-    if code != 0 or said:
-        log("sweep: exit code %s: %s" % (code, said))
+    code, _, message = run_node(config, known, config["sweep_limit_s"])
+    if code != 0 or message:
+        log("sweep: exit code %s: %s" % (code, message))

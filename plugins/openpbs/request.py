@@ -73,9 +73,9 @@ def resource(job):
 def request_of(job):
     """Return a job's complete request: its resource, and variables for other keys."""
     own = [part for part in resource(job).split(":") if part]
-    said = set(part.split("=")[0] for part in own if not part.startswith("tag="))
+    keys = set(part.split("=")[0] for part in own if not part.startswith("tag="))
     more = [
-        p for p in variable_parts(job.Variable_List) if p not in own and p.split("=")[0] not in said
+        p for p in variable_parts(job.Variable_List) if p not in own and p.split("=")[0] not in keys
     ]
     return ":".join(own + more)
 

@@ -95,17 +95,19 @@ def check(event, config):
         who = ["--no-policy"]  # unknown on the server's host: the nodes check the policy
     known = options(config, ("config", "netem_policy", "max_rate"))
     known += exclusive_option(event, config) if has_condition(request) else []
-    code, _, said = run_node(
+    code, _, message = run_node(
         config, ["check", "--request=" + request] + who + known, config["check_limit_s"]
     )
     if code == 2:
-        raise Refused(said[len("steelyard: ") :] if said.startswith("steelyard: ") else said)
+        raise Refused(
+            message[len("steelyard: ") :] if message.startswith("steelyard: ") else message
+        )
     if code != 0 and has_condition(request):
         raise Refused(
             "the conditions asked for cannot be checked on the server's host: %s: ask your administrator"
-            % said
+            % message
         )
     if code != 0:
-        log("request %s not checked: %s" % (request, said))
+        log("request %s not checked: %s" % (request, message))
     if request != resource(job):
         job.Resource_List[RESOURCE] = request
