@@ -34,7 +34,7 @@ static int refused(const struct npb_run *run, const char *message)
 	return 2;
 }
 
-static int told(const struct npb_run *run, const struct npb_options *options)
+static int print_information(const struct npb_run *run, const struct npb_options *options)
 {
 	char name[8];
 
@@ -87,7 +87,7 @@ static int run_kernel(struct npb_run *run, int argc, char **argv)
 	if (!npb_parse_options(argc, argv, &options, message, sizeof(message)))
 		return refused(run, message);
 	if (options.help || options.version)
-		return told(run, &options);
+		return print_information(run, &options);
 	run->class = options.class;
 	run->class_name = npb_class_name(options.class);
 	if (!npb_check_ranks(&npb_kernel, run->class, run->ranks, message, sizeof(message)) ||

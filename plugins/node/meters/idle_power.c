@@ -59,15 +59,15 @@ int sy_idle_power_find(char *text, const char *node, double *watts, struct sy_er
 
 	for (int number = 1; text; number++) {
 		const char *pattern;
-		double said;
+		double value;
 
-		if (read_line(strsep(&text, "\n"), &pattern, &said, &reason) < 0) {
+		if (read_line(strsep(&text, "\n"), &pattern, &value, &reason) < 0) {
 			(void)sy_fail(err, SY_NODE_CONF ", line %d: %s", number, reason.text);
 			return SY_IDLE_POWER_FAULT;
 		}
 		if (found || !pattern || fnmatch(pattern, node, 0) != 0)
 			continue;
-		*watts = said;
+		*watts = value;
 		found = true;
 	}
 	return found ? 0 : sy_fail(err, SY_NODE_CONF " says no " KEY " of this node");

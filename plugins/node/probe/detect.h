@@ -17,8 +17,8 @@ struct sy_virtualization {
 	const char *node_type; /* "physical", "virtual", "container", or NULL: not known */
 };
 
-/* Fill in everything. `ask_others` lets systemd-detect-virt be heard too, on the machine's own "/"
- * only. */
+/* Fill in all fields. With `run_programs` the answer of systemd-detect-virt is added, on the
+ * machine's own "/" only. */
 void sy_detect(int root, bool run_programs, struct sy_virtualization *result);
 
 #endif

@@ -33,7 +33,7 @@ static const char *manager_name(const char *value)
 	return OTHER;
 }
 
-static void hear_manager_files(int root, struct sy_layer *container)
+static void examine_manager_files(int root, struct sy_layer *container)
 {
 	static const char *const files[] = {"/run/systemd/container",
 					    "/run/host/container-manager"};
@@ -55,7 +55,7 @@ static const char *variable(const char *environ_text, size_t length, const char 
 	return NULL;
 }
 
-static void hear_pid1_environ(int root, struct sy_layer *container)
+static void examine_pid1_environ(int root, struct sy_layer *container)
 {
 	char text[8192];
 	ssize_t length = sy_read_at(root, "/proc/1/environ", text, sizeof(text));
@@ -67,7 +67,7 @@ static void hear_pid1_environ(int root, struct sy_layer *container)
 }
 
 /* Weak: sbatch carries the submitter's environment to a node where there is no container. */
-static void hear_own_environ(int root, struct sy_layer *container)
+static void examine_own_environ(int root, struct sy_layer *container)
 {
 	static const struct word_name variables[] = {
 	    {"APPTAINER_CONTAINER", "apptainer"},
@@ -91,7 +91,7 @@ struct marker_file {
 	int weight;
 };
 
-static void hear_left_files(int root, struct sy_layer *container)
+static void examine_marker_files(int root, struct sy_layer *container)
 {
 	static const struct marker_file files[] = {
 	    {"/.dockerenv", "docker", 2},
@@ -112,7 +112,7 @@ static void hear_left_files(int root, struct sy_layer *container)
 }
 
 /* Inside a container OpenVZ shows /proc/vz but not /proc/bc, which its host has too. */
-static void hear_openvz(int root, struct sy_layer *container)
+static void examine_openvz(int root, struct sy_layer *container)
 {
 	if (sy_exists_at(root, "/proc/vz") && !sy_exists_at(root, "/proc/bc"))
 		sy_add_evidence(container, 4, "openvz", "/proc/vz", "there, and no /proc/bc");
@@ -122,7 +122,7 @@ static void hear_openvz(int root, struct sy_layer *container)
 }
 
 /* Linux-VServer: a context number other than 0 (older patches called it s_context). */
-static void hear_vserver(int root, struct sy_layer *container)
+static void examine_vserver(int root, struct sy_layer *container)
 {
 	static const char *const keys[] = {"\nVxID:", "\ns_context:"};
 	char text[4096];
@@ -141,7 +141,7 @@ static void hear_vserver(int root, struct sy_layer *container)
 }
 
 /* WSL 1 has no Linux kernel, WSL 2 one in a Hyper-V guest: systemd calls both a container. */
-static void hear_wsl(int root, struct sy_layer *container)
+static void examine_wsl(int root, struct sy_layer *container)
 {
 	char text[256];
 
@@ -173,7 +173,7 @@ static const struct word_name cgroup_parts[] = {
 };
 
 /* One witness a file, however many controllers repeat it. */
-static bool hear_cgroup(int root, struct sy_layer *container, const char *path)
+static bool examine_cgroup(int root, struct sy_layer *container, const char *path)
 {
 	char text[8192], *rest = text, *line;
 
@@ -188,13 +188,13 @@ static bool hear_cgroup(int root, struct sy_layer *container, const char *path)
 	return false;
 }
 
-static void hear_cgroups(int root, struct sy_layer *container)
+static void examine_cgroups(int root, struct sy_layer *container)
 {
 	static const char scope[] = "0::/init.scope";
 	char text[4096];
 
-	if (hear_cgroup(root, container, "/proc/1/cgroup") ||
-	    hear_cgroup(root, container, "/proc/self/cgroup"))
+	if (examine_cgroup(root, container, "/proc/1/cgroup") ||
+	    examine_cgroup(root, container, "/proc/self/cgroup"))
 		return;
 	/* In a cgroup namespace "/" shows nothing; systemd's scope shows that PID 1 is one. */
 	if (sy_read_line_at(root, "/proc/1/cgroup", text, sizeof(text)) > 0 &&
@@ -211,7 +211,7 @@ struct initial_namespace {
 
 /* A process in the machine's first PID namespace is in no Docker, LXC or nspawn container, though
  * it may be in Apptainer's; a user namespace of its own is a hint only, a sandbox has it too. */
-static void hear_namespaces(int root, struct sy_layer *container)
+static void examine_namespaces(int root, struct sy_layer *container)
 {
 	static const struct initial_namespace namespaces[] = {
 	    {"/proc/self/ns/pid", "pid:[4026531836]", 3, 3},
@@ -237,7 +237,7 @@ static void hear_namespaces(int root, struct sy_layer *container)
 
 /* Without a check of the namespaces: PID 2 of a machine is kthreadd, and the scheduler of kernels
  * before 4.15 reported PID 1's number outside its namespace. */
-static void hear_pids(int root, struct sy_layer *container)
+static void examine_pids(int root, struct sy_layer *container)
 {
 	char text[128];
 	const char *number;
@@ -263,7 +263,7 @@ static const struct word_name overlay_folders[] = {
 
 /* One line of mountinfo for "/": ID PARENT DEVICE ROOT MOUNT_POINT OPTIONS [..] - TYPE SOURCE SUPER
  */
-static void hear_root_line(struct sy_layer *container, const char *line)
+static void examine_root_line(struct sy_layer *container, const char *line)
 {
 	char folder[256], type[64], source[256], shown[400];
 	const char *rest = strstr(line, " - ");
@@ -290,7 +290,7 @@ static void hear_root_line(struct sy_layer *container, const char *line)
 }
 
 /* Runtimes mount these from their own folders, whatever the root is made of. */
-static void hear_file_line(struct sy_layer *container, const char *line)
+static void examine_file_line(struct sy_layer *container, const char *line)
 {
 	static const struct word_name folders[] = {
 	    {"/docker/containers/", "docker"},
@@ -309,7 +309,7 @@ static void hear_file_line(struct sy_layer *container, const char *line)
 }
 
 /* Mounts may be stacked on "/": the last one counts. */
-static void hear_mounts(int root, struct sy_layer *container)
+static void examine_mounts(int root, struct sy_layer *container)
 {
 	cleanup_free char *text = sy_read_all_at(root, "/proc/self/mountinfo", 1 << 20);
 	char *rest = text, *line;
@@ -323,27 +323,27 @@ static void hear_mounts(int root, struct sy_layer *container)
 		if (!strcmp(point, "/"))
 			root_line = line;
 		if (!strcmp(point, "/etc/hosts"))
-			hear_file_line(container, line);
+			examine_file_line(container, line);
 		/* On an LXC host it is mounted on /var/lib/lxcfs only. */
 		if (!strcmp(point, "/proc/meminfo") && strstr(line, " - fuse.lxcfs "))
 			sy_add_evidence(container, 4, "lxc", "/proc/self/mountinfo",
 					"lxcfs on /proc/meminfo");
 	}
 	if (root_line)
-		hear_root_line(container, root_line);
+		examine_root_line(container, root_line);
 }
 
 void sy_detect_container(int root, struct sy_layer *container)
 {
-	hear_manager_files(root, container);
-	hear_pid1_environ(root, container);
-	hear_own_environ(root, container);
-	hear_left_files(root, container);
-	hear_openvz(root, container);
-	hear_vserver(root, container);
-	hear_wsl(root, container);
-	hear_cgroups(root, container);
-	hear_namespaces(root, container);
-	hear_pids(root, container);
-	hear_mounts(root, container);
+	examine_manager_files(root, container);
+	examine_pid1_environ(root, container);
+	examine_own_environ(root, container);
+	examine_marker_files(root, container);
+	examine_openvz(root, container);
+	examine_vserver(root, container);
+	examine_wsl(root, container);
+	examine_cgroups(root, container);
+	examine_namespaces(root, container);
+	examine_pids(root, container);
+	examine_mounts(root, container);
 }

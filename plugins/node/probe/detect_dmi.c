@@ -76,8 +76,8 @@ static bool applies(const struct rule *rule, const char *file, const char *value
 	return strstr(value, rule->text) != NULL;
 }
 
-static bool hear_file(const char *file, const char *source, const char *value, struct sy_layer *vm,
-		      struct sy_layer *cloud)
+static bool examine_file(const char *file, const char *source, const char *value,
+			 struct sy_layer *vm, struct sy_layer *cloud)
 {
 	bool known = false;
 
@@ -105,7 +105,7 @@ void sy_detect_dmi(int root, struct sy_layer *vm, struct sy_layer *cloud)
 			continue;
 		if (i == 0)
 			memcpy(vendor, value, sizeof(vendor));
-		known |= hear_file(files[i], source, value, vm, cloud);
+		known |= examine_file(files[i], source, value, vm, cloud);
 	}
 	if (*vendor && cloud->count == clouds)
 		sy_add_evidence(cloud, 2, "none", DMI "sys_vendor", vendor);

@@ -92,7 +92,7 @@ static bool read_cpuid(char signature[13])
 #endif
 
 /* CPUID is the machine's own; a recorded tree has its answer in a file. */
-static void hear_cpuid(int root, struct sy_layer *vm)
+static void examine_cpuid(int root, struct sy_layer *vm)
 {
 	const char *source = "CPUID leaf 0x40000000";
 	char signature[13], shown[40];
@@ -126,7 +126,7 @@ static bool has_word(const char *line, const char *word)
 
 /* /proc/cpuinfo of the first CPU: on x86 a flags line shows it; User Mode Linux has its name
  * there, next to the flags of its host's CPU. */
-static void hear_cpuinfo(int root, struct sy_layer *vm)
+static void examine_cpuinfo(int root, struct sy_layer *vm)
 {
 	char text[8192];
 	char *flags, *end;
@@ -150,7 +150,7 @@ static void hear_cpuinfo(int root, struct sy_layer *vm)
 		sy_add_evidence(vm, 3, "none", "/proc/cpuinfo", "flags without hypervisor");
 }
 
-static void hear_device_tree(int root, struct sy_layer *vm)
+static void examine_device_tree(int root, struct sy_layer *vm)
 {
 	char text[128];
 
@@ -171,7 +171,7 @@ static void hear_device_tree(int root, struct sy_layer *vm)
 }
 
 /* IBM Z: the lowest virtual machine is in the block "VM00". */
-static void hear_sysinfo(int root, struct sy_layer *vm)
+static void examine_sysinfo(int root, struct sy_layer *vm)
 {
 	char text[4096];
 	const char *program;
@@ -219,7 +219,7 @@ static const char *xen_guest_type(int root)
 	return sy_exists_at(root, "/proc/xen") ? "pv" : NULL;
 }
 
-static void hear_xen(int root, struct sy_layer *vm, const char **detail)
+static void examine_xen(int root, struct sy_layer *vm, const char **detail)
 {
 	char text[64], source[64];
 
@@ -240,7 +240,7 @@ static void hear_xen(int root, struct sy_layer *vm, const char **detail)
 	*detail = xen_guest_type(root);
 }
 
-static void hear_clock_sources(int root, struct sy_layer *vm)
+static void examine_clock_sources(int root, struct sy_layer *vm)
 {
 	static const char path[] =
 	    "/sys/devices/system/clocksource/clocksource0/available_clocksource";
@@ -260,7 +260,7 @@ static bool has_entries(int root, const char *folder)
 	return sy_list_at(root, folder, &names) == 0 && names.count > 0;
 }
 
-static void hear_devices(int root, struct sy_layer *vm)
+static void examine_devices(int root, struct sy_layer *vm)
 {
 	if (has_entries(root, "/sys/bus/vmbus/devices"))
 		sy_add_evidence(vm, 3, "microsoft", "/sys/bus/vmbus/devices", "devices");
@@ -276,7 +276,7 @@ static void hear_devices(int root, struct sy_layer *vm)
 }
 
 /* Firecracker signs its ACPI tables; bytes 10 to 15 of a table are the OEM's name. Root only. */
-static void hear_acpi(int root, struct sy_layer *vm)
+static void examine_acpi(int root, struct sy_layer *vm)
 {
 	static const struct word_name oems[] = {
 	    {"FIRECK", "firecracker"},	    {"BOCHS ", "qemu"},
@@ -297,7 +297,7 @@ static void hear_acpi(int root, struct sy_layer *vm)
 
 /* What an ordinary user can see of it: no DMI at all, devices that only it gives a guest, and the
  * release of the kernels that are built for it. */
-static void hear_firecracker(int root, struct sy_layer *vm)
+static void examine_firecracker(int root, struct sy_layer *vm)
 {
 	char text[2048];
 
@@ -316,13 +316,13 @@ static void hear_firecracker(int root, struct sy_layer *vm)
 
 void sy_detect_vm(int root, struct sy_layer *vm, const char **detail)
 {
-	hear_cpuid(root, vm);
-	hear_cpuinfo(root, vm);
-	hear_device_tree(root, vm);
-	hear_sysinfo(root, vm);
-	hear_xen(root, vm, detail);
-	hear_clock_sources(root, vm);
-	hear_devices(root, vm);
-	hear_acpi(root, vm);
-	hear_firecracker(root, vm);
+	examine_cpuid(root, vm);
+	examine_cpuinfo(root, vm);
+	examine_device_tree(root, vm);
+	examine_sysinfo(root, vm);
+	examine_xen(root, vm, detail);
+	examine_clock_sources(root, vm);
+	examine_devices(root, vm);
+	examine_acpi(root, vm);
+	examine_firecracker(root, vm);
 }

@@ -195,7 +195,7 @@ static char *run_wipecache(struct sy_error *err)
 {
 	static const char *const argv[] = {"cvmfs_config", "wipecache", NULL};
 	cleanup_output struct sy_output output = {0};
-	char *said;
+	char *text;
 
 	if (sy_run_or_leave(SY_WIPE_LIMIT_MS, argv, &output, err) < 0)
 		return NULL;
@@ -204,9 +204,9 @@ static char *run_wipecache(struct sy_error *err)
 			      (int)strcspn(output.problem, "\n"), output.problem);
 		return NULL;
 	}
-	said = output.out;
+	text = output.out;
 	output.out = NULL;
-	return said;
+	return text;
 }
 
 static int wipe_cvmfs(int root, int64_t quota_bytes, bool is_requested, json_t *done,

@@ -212,7 +212,7 @@ static void parse_answer(struct run *run, const char *data, size_t size, int64_t
 		note_answer(run, echo.token.number, at_ns - run->sent_ns[echo.token.number]);
 }
 
-static void hear_icmp(struct run *run)
+static void receive_icmp(struct run *run)
 {
 	char data[256], control[128];
 	struct iovec part = {data, sizeof(data)};
@@ -256,7 +256,7 @@ static int send_syn(struct run *run, int number, struct sy_error *err)
 	return 0;
 }
 
-static void hear_tcp(struct run *run)
+static void receive_tcp(struct run *run)
 {
 	int64_t now = sy_now_ns(CLOCK_MONOTONIC);
 
@@ -304,9 +304,9 @@ static void listen_until_due(struct run *run, int64_t begun_ns)
 		if (ppoll(run->poll, (nfds_t)run->sockets, &wait, NULL) <= 0)
 			continue;
 		if (run->ping->port)
-			hear_tcp(run);
+			receive_tcp(run);
 		else
-			hear_icmp(run);
+			receive_icmp(run);
 	}
 }
 
