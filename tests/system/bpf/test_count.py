@@ -50,7 +50,7 @@ def test_tasks_for_which_there_is_no_room_are_told(
     inside: Inside,
 ) -> None:
     """Room for 20: `count` itself, the shell and 18 of its 30 children."""
-    script = "for i in {1..30}; do sleep 1 & done; wait"
+    script = "ids=(); for i in {1..30}; do sleep 300 & ids+=($!); done; kill ${ids[@]}; wait"
     done = inside(f"$BPF count --base $BASE --tasks 20 -- bash -c '{script}'")
     counted = json.loads(done.stdout)
     assert counted["processes"] + counted["lost"] == 31

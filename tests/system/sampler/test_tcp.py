@@ -300,7 +300,6 @@ def test_a_job_without_connections_costs_a_look_at_one_file(
         attached = sampler.attach("--rate", "10", "--pid", str(job.pid),
                                   prefix=("unshare", "--net"))  # fmt: skip
         log = tmp_path / "calls"
-        before = re.findall(r"TCP: .* alloc (\d+)", Path("/proc/net/sockstat").read_text())[0]
         time.sleep(1.3)
         begin = time.monotonic()
         trace = subprocess.Popen(
@@ -313,10 +312,11 @@ def test_a_job_without_connections_costs_a_look_at_one_file(
         trace.wait()
         calls = log.read_text()
         # Of all namespaces: other programs of this machine may open sockets meanwhile.
-        counts = [before, *re.findall(r"sockstat>.*TCP: .* alloc (\d+)", calls)]
+        counts = re.findall(r"sockstat>.*TCP: .* alloc (\d+)", calls)
         changes = sum(a != b for a, b in pairwise(counts))
-        assert 3 <= len(counts) <= time.monotonic() - begin + 3
-        assert calls.count("sendmsg(") <= changes
+        assert 2 <= len(counts) <= time.monotonic() - begin + 2
+        # What the sampler had seen before the first of them is not known here.
+        assert calls.count("sendmsg(") <= 1 + changes
         attached.end()
     finally:
         os.killpg(job.pid, signal.SIGKILL)
