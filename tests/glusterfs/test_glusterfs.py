@@ -1,4 +1,6 @@
-"""Benchmarks of files on a GlusterFS of two servers, beside what the servers say was written."""
+"""Benchmarks of files on a GlusterFS of two servers, compared with the bytes that the servers
+count.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,7 @@ class Mounted:
     def written_bytes(self) -> int:
         """On all bricks since the volume was started: what the servers counted."""
         said = self.run("gluster", "volume", "profile", "gv0", "info", server=True)
-        # Of each brick since its start, then since it was last asked.
+        # Per brick: since its start, then since the last query.
         _, *bricks = said.split("Brick: ")
         found = [
             re.findall(r"^Data Written: (\d+) bytes$", brick, re.MULTILINE) for brick in bricks
@@ -75,7 +77,7 @@ class Mounted:
         return sum(int(ever) for ever, _ in found)
 
     def sent_bytes(self) -> int:
-        """By the client's network device, to whomever."""
+        """Return the bytes that the client's network device sent to any host."""
         ((device,),) = (json.loads(self.run("ip", "-json", "-stats", "link", "show", "bridge0")),)
         return int(device["stats64"]["tx"]["bytes"])
 

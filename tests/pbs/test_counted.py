@@ -1,5 +1,8 @@
-"""What a job's processes did that nobody waits for: to the byte where the nodes' kernel counts, and
-told to be missing where it does not (`bpf=no`, an old kernel)."""
+"""Usage of a job's processes that no process waits for.
+
+It is exact to the byte if the nodes' kernel counts, and reported as missing if it does not
+(`bpf=no`, an old kernel).
+"""
 
 from __future__ import annotations
 
@@ -42,8 +45,10 @@ def known(server: Server, name: str) -> dict[str, int]:
 
 
 def beyond(record: dict[str, Any], truth: dict[str, int]) -> dict[str, int]:
-    """What the job did but for its load: its shell's own. Where the node does not count, the record
-    has to say what it lacks."""
+    """Return the job's usage except its load, that is, its shell's own.
+
+    If the node does not count, the record must list what is missing.
+    """
     if record["io"]["source"] != "bpf":
         told = record["incomplete_reason"] or record["missing"]["cpu.unseen_s"]
         assert re.search("no step reported|no step has waited for", told)
@@ -75,7 +80,7 @@ def test_every_byte_of_processes_that_nobody_waits_for(server: Server, load: str
 
 
 def test_cpu_is_what_the_shell_was_told_of_its_children(server: Server, load: str) -> None:
-    """Of processes that were waited for, getrusage(2) tells as much."""
+    """getrusage(2) reports the same of processes that were waited for."""
     script = f"bash -c '{storm(server, load, 'wait', CHILDREN)}; times >{server.folder}/times'"
     job = server.submit(script)
     server.wait(job)
@@ -84,7 +89,7 @@ def test_cpu_is_what_the_shell_was_told_of_its_children(server: Server, load: st
     truth_s = sum(60 * float(minutes) + float(seconds) for minutes, seconds in words)
     assert truth_s >= CHILDREN * BURN_S
     assert truth_s - 0.01 <= record["cpu"]["cpu_s"] <= truth_s + SHELL_S
-    # The scheduler's own, in whole seconds, lacks what it has not looked at.
+    # The scheduler's own, in whole seconds, is read with a delay.
     hours, minutes, rest = map(int, server.job(job)["resources_used.cput"].split(":"))
     assert 3600 * hours + 60 * minutes + rest <= record["cpu"]["cpu_s"] + 1
 

@@ -1,4 +1,4 @@
-"""What only OpenPBS has: its accounting told of by a hook, requests that are altered, reruns."""
+"""Features of OpenPBS only: accounting by a hook, altered requests, reruns."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_the_server_has_each_nodes_totals(openpbs: Server) -> None:
     if not any(joules):
         assert "resources_used.energy" not in found
         pytest.skip("the nodes have no RAPL: nothing to sum")
-    # 23.06: qstat shows what the other node told last, only the E record the sum (#2656).
+    # 23.06: qstat shows the other node's last report, only the E record has the sum (#2656).
     shown = float(found["resources_used.energy"])
     assert any(shown == pytest.approx(truth, rel=1e-6) for truth in (sum(joules), *joules))
 

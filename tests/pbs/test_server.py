@@ -24,7 +24,7 @@ def test_a_job_is_measured_as_its_shell_counts(server: Server) -> None:
     (record,) = records.of(RECORDS, job)
     words = (server.folder / "cpu").read_text().split()
     truth_s = sum(seconds(word) for word in words)
-    # On a busy node the I/O of a job with a cgroup may be told to be missing: its CPU is whole.
+    # On a busy node the I/O of a job with a cgroup may be reported as missing: its CPU is complete.
     whole = record["complete"] or "their I/O is not known" in record["incomplete_reason"]
     assert whole, record["incomplete_reason"]
     assert record["job"]["scheduler"] == "pbs"
@@ -70,7 +70,7 @@ def test_a_faulty_condition_is_refused_at_qsub(server: Server) -> None:
 
 
 def test_what_a_node_cannot_do_ends_the_job_once(server: Server) -> None:
-    """Refused at qsub where the policy says so there; else on the node, and not requeued for ever."""
+    """It is refused at qsub by the policy, else on the node, without endless requeueing."""
     done = server.qsub("echo ran >ran", "-v", r"STEELYARD_NETEM=rate=100mbit\,dev=steelyard0")
     if done.returncode != 0:
         assert "dev=steelyard0" in done.stderr

@@ -1,8 +1,8 @@
-"""The metrics through a real Prometheus: it takes the file, and every query of the Grafana dashboard
-answers with the sums that `steelyard top` has of the same jobs.
+"""The metrics in a real Prometheus: it reads the file.
 
-Two states of a database an hour apart are told to Prometheus as three hours of scrapes; one more file
-is scraped over HTTP as it is.
+Every query of the Grafana dashboard returns the sums of `steelyard top` for the same jobs. Two
+states of a database an hour apart are imported as three hours of scrapes; one more file is scraped
+over HTTP unchanged.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
     """Every second a scrape: no line for each."""
 
     def log_message(self, *words: object) -> None:
-        """Nothing."""
+        """Log nothing."""
 
 
 def program(name: str) -> str:

@@ -60,7 +60,7 @@ def test_the_command_takes_it_and_no_job_is_no_sum(
         "sum": None,
         "jobs_known": 0,
     }
-    monkeypatch.setattr(sums, "sum_with_duckdb", None)  # not asked where Spark is
+    monkeypatch.setattr(sums, "sum_with_duckdb", None)  # not requested with Spark
     assert sum_top(lab.dir, "user", 0.0, NOW, "spark").total.jobs == 6
 
 

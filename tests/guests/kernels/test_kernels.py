@@ -1,6 +1,8 @@
-"""What older and newer kernels count of known loads, by the programs of this machine: those of Debian
-12 (Linux 6.1), 13 (6.12), and Debian's newest; bpf(2) is refused to who has no right, as
-Debian has it."""
+"""What older and newer kernels count for known loads, by the programs of this machine.
+
+The kernels are those of Debian 12 (Linux 6.1), 13 (6.12), and Debian's newest. As in Debian,
+unprivileged users may not call bpf(2).
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What netem can be asked for, on real kernels: this machine's package (Linux 6.1), and Debian's
-newest, which takes a seed and counts what chance did (struct tc_netem_xstats)."""
+"""All conditions of netem on real kernels: this machine's package (Linux 6.1), and Debian's newest.
+
+The newest takes a seed and counts random events (struct tc_netem_xstats).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ CASES = [
     ("chances", f"loss=5%,duplicate=10%,corrupt=10%,{TO}", f"ping -q -f -c800 -W1 {PEER}"),
     ("reorder", f"delay=2ms,reorder=20%,{TO}", f"ping -q -c300 -i0.002 {PEER}"),
     ("state", f"loss=state:10%:40%:20%:50%:1%,{TO}", f"ping -q -f -c1500 -W1 {PEER}"),
-    # Type of service 2: the sender says that it knows ECN.
+    # Type of service 2: the sender supports ECN.
     ("marked", f"loss=100%,ecn=yes,{TO}", f"ping -q -Q2 -c40 -i0.01 -W1 {PEER}"),
     ("lost", f"loss=100%,ecn=yes,{TO}", f"ping -q -c20 -i0.01 -W1 {PEER}"),
     ("overhead", f"rate=1mbit:1000,{TO}", f"ping -q -c20 -i0.05 -s1400 {PEER}"),
@@ -136,7 +138,7 @@ def test_a_newer_kernel_counts_what_chance_did(newest: Cases) -> None:
         assert found["low"] < 0.1 < found["high"]
         assert found["achieved"] == pytest.approx(counters[count] / found["packets"])
     assert done["loss"]["low"] < 0.05 < done["loss"]["high"]
-    # All that came is an original or a copy.
+    # Every received packet is an original or a copy.
     came = counters["sent_packets"] + counters["dropped_packets"]
     copies = counters["duplicated_packets"] - (
         counters["lost_packets"] - counters["dropped_packets"]
@@ -258,7 +260,7 @@ def test_a_link_varies_as_its_trace_says(cases: Cases) -> None:
     seen: dict[int, list[float]] = {0: [], 1: [], 2: []}
     for at, ms in re.findall(r"\[([\d.]+)\].*time=([\d.]+)", cases["trace"].text("out")):
         for number, begin in enumerate(begins):
-            # ping tells when the answer came.
+            # ping prints when the answer arrived.
             if begin < float(at) - float(ms) / 1e3 < [*begins[1:], math.inf][number] - 0.05:
                 seen[number].append(float(ms))
     for number, delay_ms in enumerate(delays_ms):

@@ -58,10 +58,10 @@ primary = true
 
 
 def test_every_benchmark_of_this_kind_in_one_study(lab: Lab) -> None:
-    """IOzone is not free: a program that prints what it once said stands for the user's own."""
+    """IOzone is not free: a program that prints its recorded output replaces the user's own."""
     iozone = lab.work / "iozone"
     recorded = ROOT / "tests/data/iozone/throughput.3.507.out"
-    # It was recorded with -e, which is what this run asks for.
+    # It was recorded with -e, which this run requests.
     iozone.write_text(f"#!/bin/sh\nexec cat '{recorded}'\n", encoding="utf-8")
     iozone.chmod(0o755)
     text = HEAD.format(nodes=1) + ALL.format(work=lab.work, root=ROOT, iozone=iozone)
@@ -124,7 +124,7 @@ size = "1MiB"
 def test_both_versions_of_nfs_are_tagged_and_their_clients_counters_are_figures(
     virtual_lab: Lab,
 ) -> None:
-    """A copy of 1 MiB, through the page cache and past it; fio beside them; the server's count."""
+    """A copy of 1 MiB, through the page cache and past it; fio in addition; the server's count."""
     server = virtual_lab.cluster.find_guest(NFS_SERVER)
     before = served_bytes(server)
     text = HEAD.format(nodes=1).replace("[job]\n", '[job]\nconstraint = "virtual"\n')

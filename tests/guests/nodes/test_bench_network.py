@@ -1,4 +1,4 @@
-"""iperf3, nuttcp and mpi between two guests, each with a network of its own, by a real study."""
+"""iperf3, nuttcp and mpi between two guests, each with its own network, in a real study."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ profile = true
 
 
 def servers(lab: Lab, guest: str) -> set[str]:
-    """Those of the benchmarks that run on a guest."""
+    """Return the benchmarks' servers that run on a guest."""
     done = lab.cluster.find_guest(guest).run(["ps", "-A", "-o", "comm="], timeout_s=60)
     assert done.returncode == 0, done.stderr
     return {"iperf3", "nuttcp"} & set(done.stdout.split())

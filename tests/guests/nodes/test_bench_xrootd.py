@@ -45,8 +45,11 @@ cluster = 500
 
 
 def test_clients_are_on_all_nodes_but_the_servers(lab: Lab) -> None:
-    """One server, two nodes: each client copies the whole file, and its time is told; the server
-    counts as many that opened it, and sends as much."""
+    """With one server and two nodes, each client copies the complete file, and its time is
+    reported.
+
+    The server counts as many opens, and sends as many bytes.
+    """
     (lab.work / "small.toml").write_text(MANY, encoding="utf-8")
     known = input_files.keep_file(lab.work / "small.study" / "data", RECIPE)
     lab.steelyard("submit", "small.toml")
@@ -103,7 +106,7 @@ def test_a_delay_between_client_and_server_shows_in_the_time(virtual_lab: Lab) -
     }
     # 8 steps; opening the file, and three reads before the first step, wait too.
     assert figures["vector_read_requests"] == figures["server_vector_read_requests"] == [8, 8]
-    # Not beside the plain run's time: one run of each says little on a busy machine.
+    # The plain run's time is no reference: single runs on a busy machine vary.
     assert figures["seconds"][0] * figures["wait_share"][0] > 8 * 0.05, "each request waited"
     nodes = lab.rows("small", "SELECT DISTINCT key, value FROM tags WHERE key = 'server_node'")
     assert nodes == [("server_node", "v2")]

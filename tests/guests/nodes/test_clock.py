@@ -17,8 +17,8 @@ from tests.throwaway_lab import LATE, Lab, is_late, is_whole, until
 
 NODE = "v1"
 
-# Works for a moment before the clock is set and after it; what it has used is what sh's own times
-# says of it and of its children.
+# Works for a moment before the clock is set and after it; its usage is that of sh's own times and
+# its children.
 SCRIPT = """
 work() { head -c 5000000 /dev/zero >/dev/null; i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; }
 work; touch running.$SLURM_JOB_ID
@@ -38,7 +38,7 @@ def set_clock(lab: Lab, to: str) -> None:
 
 @contextmanager
 def right_afterwards(lab: Lab) -> Iterator[None]:
-    """As an administrator or NTP has it again."""
+    """Correct the clock afterwards, as an administrator or NTP does."""
     try:
         yield
     finally:

@@ -17,8 +17,8 @@ PAGE = Path(__file__).parents[3] / "docs/study.md"
 OF_A_BENCHMARK, OF_A_COMMAND = "command", "pings"
 ONE_NODE = "node"  # its runs are on one node, where these need two
 DELAY_MS = 20
-# $1: whom to ping, $2: how often, $3: the network device, $4: a folder that both guests see. Clients that
-# run in parallel wait for each other there; clients in turn would wait in vain.
+# $1: host to ping, $2: how often, $3: the network device, $4: a folder that both guests share.
+# Parallel clients wait there for each other; clients in turn would wait in vain.
 LOOK = """
 node=$(cat /proc/sys/kernel/hostname)
 echo "node $node"

@@ -125,7 +125,7 @@ def completed(rows: list[tuple[Any, ...]], count: int) -> None:
 
 
 def compared(lab: Lab, file: str, metric: str) -> list[dict[str, Any]]:
-    """The report's rows of a metric that stand beside a baseline, both with a mean."""
+    """Return the report's rows of a metric that have a baseline, both with a mean."""
     rows = json.loads(lab.steelyard("report", file, "--json"))["rows"]
     of_metric = [row for row in rows if row["metric"] == metric]
     assert all(row["mean"] > 0 for row in of_metric)

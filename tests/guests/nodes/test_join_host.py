@@ -1,5 +1,7 @@
-"""A guest's job joined to its host's record, while the guest runs on: a sampler that follows the virtual
-machine's process, beside a counter of joules of a known law."""
+"""A guest's job joined to its host's record while the guest runs.
+
+A sampler follows the virtual machine's process, together with a counter of joules of a known law.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from steelyard.wrappers.cluster.config import Layout
 METER = Path(__file__).with_name("host_meter.py")
 RANGE_UJ = 262143328850
 SENT_BYTES = 8_000_000
-# In namespaces of its own, which end with it: a tree with this machine's /proc and devices, the
+# In private namespaces, which end with it: a tree with this machine's /proc and devices, the
 # cluster's network, and a powercap zone. $0: tree, $1: meter, $2 …: the sampler.
 HOST = """
 mount --bind /proc "$0/proc" && mount -t sysfs sysfs "$0/new" &&
@@ -76,7 +78,7 @@ def host_records(virtual_lab: Lab, tmp_path: Path) -> Iterator[Path]:
 
 
 def joined(lab: Lab, record: Path, records: Path, *options: str) -> dict[str, Any] | None:
-    """What the command tells; None as long as the host's samples do not reach to the job's end."""
+    """Return the command's output; None while the host's samples do not reach the job's end."""
     words = ("join-host", str(record), str(records), "--json", "--idle-power", f"{IDLE_W:g}")
     done = lab.ours(*words, *options)
     assert done.returncode in (0, 3), done.stderr

@@ -108,7 +108,7 @@ def test_one_program_spans_containers_of_two_guests(
     before = left(lab)
     count = NODES * containers
     found = submitted(lab, level, "virtual", count)
-    # As many on each guest, each with processes and a network of its own.
+    # Equally many on each guest, each with its own processes and network.
     assert sorted(rank.guest for rank in found) == sorted(GUESTS * containers)
     assert len({(rank.guest, rank.pids) for rank in found}) == count
     assert len({(rank.guest, rank.network) for rank in found}) == count

@@ -1,4 +1,4 @@
-"""A server in a docker container of its own on the other node."""
+"""A server in a separate docker container on the other node."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMAGE = f"steelyard-test:far-{os.getpid()}"
 
 @pytest.fixture
 def image(tmp_path: Path) -> Iterator[str]:
-    """With iperf3 in it."""
+    """Make an image with iperf3."""
     if (
         shutil.which("docker") is None
         or subprocess.run(["docker", "version"], capture_output=True, check=False).returncode

@@ -1,6 +1,6 @@
-"""Ways of dying on a guest with sch_netem: its queues are as before, byte for byte.
+"""Ways of dying on a guest with sch_netem: its queues are restored, byte for byte.
 
-STEELYARD_FAULT_TRIES says how often each (1; `tests/run.sh soak`: 30).
+STEELYARD_FAULT_TRIES is the number of tries of each (1; `tests/run.sh soak`: 30).
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def loses_sampler_and_all_stepds(lab: Lab) -> None:
     kill(lab, sampler(job), stepd(job, "extern"), stepd(job, "batch"))
     kill(lab, "^sleep 60")
     lab.run("scancel", job)
-    lab.srun("-w", NODE)  # whoever comes next undoes it
+    lab.srun("-w", NODE)  # the next job undoes it
 
 
 def loses_slurmd(lab: Lab) -> None:
@@ -113,7 +113,7 @@ def test_however_a_job_dies_the_delay_is_undone(
     before = tree(cluster, NODE)
     for _ in range(TRIES):
         way(virtual_lab)
-        # A slurmd that is only starting misses the cancellation: Slurm asks again, or the job ends.
+        # A slurmd that is only starting misses the cancellation: Slurm repeats it, or the job ends.
         until(
             lambda: tree(cluster, NODE) == before and not states(cluster, NODE), "it is undone", 120
         )

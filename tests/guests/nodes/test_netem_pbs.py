@@ -1,6 +1,7 @@
-"""What a mom runs around a job with a delay, where the kernel has sch_netem: in a guest, called as
-the recorded ones were by a process that is named as pbs_mom is. Torque: prologue and epilogue;
-OpenPBS: the hook, in a host that offers it what a real server told its hooks.
+"""Programs that a mom runs for a job with a delay, with sch_netem: in a guest.
+
+They are called as recorded, by a process with pbs_mom's name. Torque: prologue and epilogue;
+OpenPBS: the hook, in a host that passes it the data of a real server.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Said:
 
 
 class Mom:
-    """A node whose users may ask for delays, as installed into a folder that the guest sees."""
+    """A node whose users may request delays, installed into a folder that the guest shares."""
 
     job = "17.vm"
 

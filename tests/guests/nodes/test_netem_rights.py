@@ -17,7 +17,7 @@ NOBODY = pwd.getpwnam("nobody").pw_uid
 BECOME = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "env", "HOME=/")
 OPTION = "_SLURM_SPANK_OPTION_steelyard_netem"  # where slurmstepd looks: spank.c of Slurm
 
-# {ctl}: slurmctld's address. What is asked for, and the word of the refusal that names it.
+# {ctl}: slurmctld's address. A request, and the word in its refusal.
 TRIES = {
     "another device": ("delay=5ms,dev=ens9", "ens9"),
     "a device that is no name": ("delay=5ms,dev=../vec0", "dev"),

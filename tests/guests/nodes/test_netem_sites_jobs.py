@@ -1,6 +1,8 @@
-"""Jobs between sites: two guests and the machine that carries them are three sites of one file. What
-a job's packets meet on each way is what the file says; its records tell each link; killed, all of it
-is undone."""
+"""Jobs between sites: two guests and their host are three sites of one file.
+
+The conditions of a job's packets on each path are those of the file; its records list each link.
+After kills everything is undone.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ GUESTS = ("v1", "v2")
 FOLDER = "/etc/steelyard/netem"
 # One way each, in ms; the machine itself is at the site `host`, and shapes nothing.
 WAYS = {("left", "right"): 20, ("right", "left"): 35, ("left", "host"): 60}
-TOLERANCE_MS = 8  # beside a ping of guests on a busy machine
+TOLERANCE_MS = 8  # added to a ping between guests on a busy machine
 
 
 def compiled(cluster: Cluster) -> str:
@@ -134,5 +136,5 @@ def test_a_job_killed_at_work_leaves_nothing(virtual_lab: Lab, before: dict[str,
     assert tree(cluster, "v1").count(": netem ") + tree(cluster, "v1").count("qdisc netem") >= 2
     kill(virtual_lab, sampler(job), stepd(job, "extern"), stepd(job, "batch"), "^sleep 600")
     virtual_lab.run("scancel", job)
-    virtual_lab.srun("-wv1")  # whoever comes next undoes it
+    virtual_lab.srun("-wv1")  # the next job undoes it
     until(lambda: undone(cluster, before), "it is undone", 120)

@@ -82,7 +82,7 @@ def test_a_study_knows_what_was_asked_and_what_was_had(studied: Lab) -> None:
     assert "the qdisc of vec0 was gone at the end" in page or "longer than before" in page
 
 
-# Bare: mpirun starts its daemon on the other node by an srun of its own.
+# Without a launcher: mpirun starts its daemon on the other node by its own srun.
 PROGRAM = """
 [study]
 name = "ranks"

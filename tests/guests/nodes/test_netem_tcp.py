@@ -1,7 +1,8 @@
-"""Loss, copies, spoilt and overtaking packets of a TCP connection, in a guest with sch_netem.
+"""Loss, copies, corrupt and reordered packets of a TCP connection, in a guest with sch_netem.
 
-TCP hands a device pieces of many segments, and a queue takes each for one packet: then 1 % of loss
-drops 0.15 % of the segments. How many there were is told by the sending socket (tcp(7), TCP_INFO).
+TCP passes pieces of many segments to a device, and a queue counts each as one packet: then 1 % of
+loss drops 0.15 % of the segments. The sending socket reports the number of segments (tcp(7),
+TCP_INFO).
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def finish(guest: Guest, job: str = "1") -> dict[str, Any]:
 def send(
     guest: Guest, peer: str, spec: str, early: str = "late"
 ) -> tuple[dict[str, int], dict[str, Any]]:
-    """What the socket says of SIZE bytes sent under a condition, and the condition's document."""
+    """Return the socket's counts for SIZE bytes under a condition, and the condition's document."""
     argv = ["python3", "-c", SEND, early, str(SIZE), peer, str(PORT), *apply(f"{spec},to={peer}")]
     try:
         told: dict[str, int] = json.loads(run(guest, *argv))

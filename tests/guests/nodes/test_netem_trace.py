@@ -1,5 +1,7 @@
-"""Jobs on a link that varies: what they see while the trace goes on, what their records tell, and that
-nothing goes on changing the link when everything of a job was killed."""
+"""Jobs on a link that varies: what they measure during the trace, and what their records contain.
+
+Nothing continues to change the link after all processes of a job were killed.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def is_seen(out: str, begins: list[float]) -> None:
     echoes = [(float(at), float(ms)) for at, ms in re.findall(r"\[([\d.]+)\].*time=([\d.]+)", out)]
     ends = [*begins[1:], echoes[-1][0] + 1]
     for delay_ms, begin, end in zip(DELAYS_MS, begins, ends, strict=True):
-        # ping tells when the answer came.
+        # ping prints when the answer arrived.
         seen = [ms for at, ms in echoes if begin + 0.1 < at - ms / 1e3 and at < end - 0.1]
         assert not seen or delay_ms <= min(seen) < delay_ms + 8
         assert seen or delay_ms == DELAYS_MS[0], (begins, echoes)
@@ -100,7 +102,7 @@ def test_nothing_follows_a_trace_for_a_job_that_was_killed(virtual_lab: Lab, bef
     kill(virtual_lab, sampler(job), stepd(job, "extern"), stepd(job, "batch"), "^sleep 600")
     until(lambda: cluster.find_guest(NODE).run(follows).returncode == 1, "nobody does any more")
     virtual_lab.run("scancel", job)
-    virtual_lab.srun(f"-w{NODE}")  # whoever comes next undoes it
+    virtual_lab.srun(f"-w{NODE}")  # the next job undoes it
     until(lambda: not states(cluster, NODE) and tree(cluster, NODE) == before, "it is undone", 120)
     later = virtual_lab.sbatch(f"-w{NODE}", script=f"ping -q -c5 -i0.1 {n1}; sleep 1")
     assert virtual_lab.wait_state(later, "COMPLETED", "FAILED") == "COMPLETED"

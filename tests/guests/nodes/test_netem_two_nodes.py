@@ -1,7 +1,9 @@
-"""Jobs on two guests that are delayed in both directions, of which something is killed, at whatever
-moment: both guests' queues are as before, no node is drained, and what a record calls complete is.
+"""Jobs on two guests with delays in both directions, of which something is killed at any moment.
 
-STEELYARD_FAULT_TRIES says how many jobs (3; `tests/run.sh soak`: 30), STEELYARD_FAULT_SEED which.
+Both guests' queues are restored, no node is drained, and complete records are correct.
+
+STEELYARD_FAULT_TRIES is the number of jobs (3; `tests/run.sh soak`: 30), STEELYARD_FAULT_SEED
+selects them.
 """
 
 from __future__ import annotations
@@ -22,11 +24,11 @@ from tests.throwaway_lab import Lab, is_whole, until
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "3"))
 SEED = int(os.environ.get("STEELYARD_FAULT_SEED", "1"))
 GUESTS = ("v1", "v2")
-PORTION = 100_000  # bytes that a task writes before it says so
+PORTION = 100_000  # bytes that a task writes before it reports them
 LATEST_S = 2.0  # after sbatch, or after both tasks have begun to write, when something is killed
-OF_SLURM = 60_000  # what srun, on the first node, and slurmstepd may write beside the tasks
+OF_SLURM = 60_000  # written by srun, on the first node, and slurmstepd in addition to the tasks
 
-# On both guests until it is told to stop; a line in its guest's file for each portion written.
+# On both guests until it is stopped; a line in its guest's file for each portion written.
 TASK = (
     "until [ -e end.$SLURM_JOB_ID ]; do "
     f"head -c {PORTION} /dev/zero >/dev/null; echo >>wrote.$SLURM_JOB_ID.$SLURMD_NODENAME; done"
@@ -68,7 +70,7 @@ def deaths() -> Iterator[Death]:
 
 
 def kill(lab: Lab, job: str, death: Death) -> bool:
-    """Whether there was anybody."""
+    """Kill processes; return whether any existed."""
     patterns = [shlex.quote(one.format(job=job)) for one in VICTIMS[death.victim]]
     lines = "; ".join(f"pgrep -f {one}" for one in patterns)
     done = lab.cluster.find_guest(death.guest).run(["sh", "-c", f"pids=$({lines}); kill -9 $pids"])
@@ -76,8 +78,11 @@ def kill(lab: Lab, job: str, death: Death) -> bool:
 
 
 def finish(lab: Lab, job: str, death: Death) -> None:
-    """The tasks stop by themselves, those of a step without its slurmstepd, too; the rest is
-    cancelled. A slurmd is started again, and whoever comes next undoes what nobody was left to."""
+    """End the job: its tasks end by themselves, also those of a step without slurmstepd.
+
+    The rest is cancelled. A slurmd is restarted, and the next job undoes conditions without an
+    owner.
+    """
     if death.victim == "slurmd":
         done = lab.cluster.find_guest(death.guest).run(["slurmd", "-N", death.guest])
         assert done.returncode == 0, done.stderr
@@ -111,7 +116,7 @@ def at_work(lab: Lab, job: str) -> bool:
 
 
 def has_all_portions(lab: Lab, record: dict[str, Any]) -> bool:
-    """All that its guest's task has said, and at most one portion more."""
+    """Whether it has all that its guest's task reported, and at most one portion more."""
     least = portions(lab, record["job"]["job_id"], record["node"]) * (PORTION + 1)
     most = least + PORTION + OF_SLURM
     written = record["io"]["wchar_bytes"]

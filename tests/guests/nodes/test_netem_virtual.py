@@ -26,7 +26,7 @@ from steelyard.wrappers.cluster.cluster import Cluster
 
 GUESTS = ("v1", "v2")
 
-# What a job asks for, and what it does meanwhile. {n1}: the physical node, {ctl}: slurmctld.
+# Requests of jobs, and their commands. {n1}: the physical node, {ctl}: slurmctld.
 JOBS = {
     "delay": ("delay=25ms,to={n1}", "srun true; echo code: $?"),
     "both": ("delay=10ms,to={n1},direction=both", "true"),

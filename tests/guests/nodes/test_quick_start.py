@@ -78,7 +78,7 @@ def start(root: Path) -> subprocess.Popen[str]:
 
 
 def whole(root: Path) -> Done:
-    """From its start to its end."""
+    """Run the quick start completely."""
     with start(root) as process:
         text, _ = process.communicate(timeout=1500)
     text = "$ make demo\n" + text.replace(str(root), HOME)
@@ -129,8 +129,10 @@ def test_both_studies_are_run_and_reported(done: Done) -> None:
 
 
 def test_the_records_are_whole(done: Done) -> None:
-    """It collects when the last job has ended, not when its result is there. On an emulated node,
-    which nobody counts, a sampler may begin over a second late, and says so."""
+    """It collects when the last job has ended, not when its result exists.
+
+    On an emulated node without counts, a sampler may begin over a second late, and reports that.
+    """
     for path in done.root.glob("build/demo-cluster/records/*/*.json"):
         text = path.read_text()
         assert STILL_RUNNING not in text

@@ -70,7 +70,7 @@ def text_of(page: str, words: dict[str, str]) -> str:
 
 
 def follow(lab: Lab, page: str) -> None:
-    """Do what the page says, from its top to its end."""
+    """Execute the page's commands from its top to its end."""
     app = lab.work / "my-app"
     app.write_text("#!/bin/sh\nexec sleep 0.01\n")
     app.chmod(0o755)

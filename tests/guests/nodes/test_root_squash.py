@@ -21,13 +21,13 @@ from steelyard.wrappers.cluster.config import Layout
 from steelyard.wrappers.cluster.guest import Guest
 
 ROOT = Path(__file__).parents[3]
-OWNER = "backup"  # of the share; root is `nobody` there, who is no service user
+OWNER = "backup"  # of the share; root is `nobody` there, who is not a service user
 SPOOL = "/var/spool/steelyard"
 
 
 @dataclass
 class Site:
-    """The share, the node that has it for its folder of records, and what its slurmd says."""
+    """The share, the node that uses it as its folder of records, and its slurmd's log."""
 
     lab: Lab
     server: Guest
@@ -35,7 +35,7 @@ class Site:
     records: Path
 
     def own(self, owner: str) -> None:
-        """The share's owner, who makes the mark."""
+        """Return the share's owner, who makes the mark."""
         mark = f"{SHARE}/{record_folders.MARK}"
         shell(self.server, f"touch {mark}; chown {owner}: {SHARE} {mark}")
 

@@ -46,7 +46,7 @@ class Shared:
     study: str
 
     def counts(self) -> tuple[int, int, int]:
-        """Runs that are done, that failed, and that have not begun, as a status says here."""
+        """Return the numbers of finished, failed and pending runs in a status."""
         said = json.loads(
             shell(self.here, f"{STEELYARD} status --json {self.study} || test $? = 5")
         )

@@ -51,7 +51,7 @@ def emulated() -> Iterator[pytest.MonkeyPatch]:
 
 @pytest.fixture(scope="module")
 def cluster(emulated: pytest.MonkeyPatch) -> Iterator[throwaway.Cluster]:
-    """One host node, a guest and a file server; `nobody` owns the folder `home` beside them."""
+    """Start a host node, a guest and a file server; `nobody` owns a folder `home` with them."""
     del emulated
     plugin, node_program = throwaway.find_plugin()
     with tempfile.TemporaryDirectory(prefix="sykvm-", dir="/tmp") as folder:

@@ -1,5 +1,7 @@
-"""1, 5 and 10 clients of one XRootD server, near and far: Kommeri's three blades in small. The truth is
-the server's: what its log says was opened, and the bytes that it counts as sent."""
+"""1, 5 and 10 clients of one XRootD server, near and far: Kommeri's three blades in small.
+
+The truth is the server's: the opens in its log, and the bytes that it counts as sent.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from steelyard.wrappers.cluster.config import Layout
 
 RECIPE = {"structure": "jagged", "compression": "zlib", "events": 16000, "cluster": 2000, "seed": 1}
 CLIENTS = (1, 5, 10)
-DELAYS_S = {"v1": 0.01, "v2": 0.2}  # of what each guest, a server of its own, sends to n1
+DELAYS_S = {"v1": 0.01, "v2": 0.2}  # sent by each guest, which has its own server, to n1
 # Of a copy: connecting, login, opening and reading, then TCP's slow start until 1.5 MB are there.
 TRIPS_LEAST, TRIPS_MOST = 6, 25
 FOLDER = "/tmp/steelyard-test-xrootd"  # in a guest's memory
@@ -83,7 +85,10 @@ def log(lab: Lab, name: str) -> str:
 
 
 def sessions(lab: Lab, name: str) -> list[int]:
-    """How many opened the file in each run. A run begins with the note beside it; none overlap."""
+    """Return how many clients opened the file in each run.
+
+    A run begins with the file's note; runs do not overlap.
+    """
     runs: list[set[str]] = []
     for who, note in re.findall(r"(\S+) ofs_open: \S+ fn=\S+?\.root(\.json)?\n", log(lab, name)):
         if note:
@@ -116,7 +121,7 @@ def submit(lab: Lab, urls: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """As collected."""
+    """A collected run."""
 
     clients: int  # of its condition
     node: str  # where its server was
@@ -124,7 +129,7 @@ class Run:
 
 
 def runs_of(lab: Lab, urls: Mapping[str, str]) -> list[Run]:
-    """In the order in which they ran."""
+    """Return the runs in the order of execution."""
     sql = (
         "SELECT (condition->>'clients')::int, condition->>'url', metric, list(value) FROM runs "
         "JOIN attempts USING (run_id, attempt, state) JOIN results USING (run_id, attempt) "

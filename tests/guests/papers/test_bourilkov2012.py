@@ -1,5 +1,7 @@
-"""Bourilkov et al. 2012 in small: the rates of two clients in turn add up to those at once; a run whose
-network was not what was asked for is told, counted, and in no figure."""
+"""Bourilkov et al. 2012 in small: rates of two clients in turn add up to the concurrent ones.
+
+A run with another network than requested is reported and counted, and is in no figure.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def test_rates_at_once_are_those_in_turn(papers: Papers) -> None:
     ]
     for row in rows:
         assert row["n"] + row["invalid"] + row["failed"] == REPEATS
-        # The median: whoever else works on this machine slows some runs down, and speeds none up.
+        # The median: other load of this machine slows some runs down, and speeds none up.
         assert 0.95 < row["median"] / RATE < 1.05
         assert row["max"] < 1.05 * RATE
     invalid = papers.lab.rows(STUDY, "SELECT run_id, invalid_reason FROM runs WHERE valid = false")

@@ -1,4 +1,4 @@
-"""Jungels 2012 in small: a host node against a virtual one, with the thesis' numbers beside."""
+"""Jungels 2012 in small: a host node against a virtual one, compared with the thesis' numbers."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def test_physical_against_virtual(papers: Papers) -> None:
 
 
 def fastest(told: Told, metric: str, which: str, *words: str) -> list[float]:
-    """Of physical and of virtual nodes; every run is among them, or said to be lost. The fastest:
-    whoever else works on this machine slows runs down, and speeds none up."""
+    """Return the fastest runs of physical and of virtual nodes; lost runs must be reported.
+
+    Other load of this machine slows runs down, and speeds none up.
+    """
     rows = [told.row(metric, *words, f"node_type={kind}") for kind in ("physical", "virtual")]
     for row in rows:
         assert row["n"] + row["invalid"] + row["failed"] == PASSED
@@ -40,7 +42,7 @@ def check_claims(claims: dict[str, str]) -> None:
 
 
 def check_printed(told: Told) -> None:
-    """What was run stands beside the same of the thesis, our mean with it."""
+    """Check that each result is compared with that of the thesis, with our mean."""
     found = {tuple(one["place"]): one for one in told.printed if one["n"]}
     files = {(test, "NFS", "1", kind) for test in FILES for kind in ("physical", "virtual")}
     assert found.keys() == files | {("EP", "physical"), ("EP", "virtual")}

@@ -9,7 +9,7 @@ from .conftest import PASSED, Papers
 
 REQUESTS = 20 * 4  # one after another, of each run
 IDLE_W, BUSY_W = 5.0, 10.0  # of meter.py, a guest of one processor
-UNSURE_S = 1.5  # the meter tells four times a second, and is asked at a job's begin and end
+UNSURE_S = 1.5  # the meter reports four times per second, and is read at a job's begin and end
 
 
 def test_time_and_joules_grow_with_the_delay(papers: Papers) -> None:

@@ -23,11 +23,11 @@ def test_a_slow_network_hits_ep_least_and_cg_most(papers: Papers) -> None:
         words = (f"kernel={kernel}", "launcher=bare")
         near = told.row("seconds", *words, slow.replace("delay=2ms", "delay=0ms"))
         far = told.row("seconds", *words, slow)
-        # The least: whoever else works on this machine slows runs down, and speeds none up.
+        # The minimum: other load of this machine slows runs down, and speeds none up.
         added_s[kernel] = far["min"] - near["min"]
         assert far["n"] + far["invalid"] + far["failed"] == PASSED
-    # In seconds: EP.S takes a tenth of one, of which no share can be told. CG.S exchanges over a
-    # thousand messages one after another, each 2 ms late; IS.S some dozens; EP.S three.
+    # In seconds: EP.S takes a tenth of one, too little for a share. CG.S exchanges over a thousand
+    # messages one after another, each 2 ms late; IS.S some dozens; EP.S three.
     assert added_s["cg"] > 1 > added_s["ep"]
     assert added_s["cg"] == max(added_s.values())
     assert added_s["ep"] < min(added_s.values()) + UNSURE_S
@@ -70,7 +70,7 @@ def old_tcp(papers: Papers) -> Iterator[None]:
 
 
 def tcp(papers: Papers, name: str, key: str, value: str = "") -> str:
-    """What a guest's kernel says of it, when it was told so."""
+    """Return a guest kernel's TCP figures, if they were requested."""
     file = f"/proc/sys/net/ipv4/{key}"
     said = papers.lab.cluster.find_guest(name).run(
         ["sh", "-c", f"{f'echo {value} >{file};' if value else ''} cat {file}"]
@@ -105,7 +105,7 @@ def counts_of(papers: Papers, study: str) -> list[tuple[Any, ...]]:
 
 
 def least_s(told: Told, launcher: str, network: str) -> float:
-    """The least of a condition's seconds; every run is among them, or told."""
+    """Return the minimum of a condition's seconds; missing runs must be reported."""
     (row,) = [
         row
         for row in told.rows

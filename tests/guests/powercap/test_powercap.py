@@ -162,7 +162,7 @@ def test_a_jobs_joules_are_what_the_device_has_counted(
 
 
 def told_of_jobs(node: Node) -> dict[str, float]:
-    """Joules of each job of the study, as the database tells a run's."""
+    """Return the joules of each job of the study, from the database."""
     with duckdb.connect(str(node.work / "joules.study/study.duckdb"), read_only=True) as base:
         rows = base.execute(
             "SELECT job_id, value FROM measurements JOIN attempts USING (run_id, attempt) "

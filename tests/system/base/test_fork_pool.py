@@ -1,4 +1,4 @@
-"""Work shared with a second process: in order, whoever did it, and whole when the other fails."""
+"""Work shared with a second process: in order, whichever process did it; complete if one fails."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tell(folder: Path, number: int) -> tuple[int, int]:
-    """Leaves a file, waits for the other process to have left one; (number, by whom)."""
+    """Make a file, and wait for that of the other process; return (number, process id)."""
     (folder / str(os.getpid())).touch()
     end = time.monotonic() + DEADLINE_S
     while len(list(folder.iterdir())) < 2 and time.monotonic() < end:
@@ -164,7 +164,7 @@ def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
 
 
 def is_running(process: Path) -> bool:
-    """Neither gone nor waiting for somebody to ask how it ended."""
+    """Whether a process exists and is not a zombie."""
     try:
         return (process / "stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

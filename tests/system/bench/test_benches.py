@@ -68,5 +68,5 @@ def test_a_storm_is_in_the_record_or_its_lack_is_told() -> None:
         else:
             assert not row["complete"]
             assert row["written_bytes"] is None or row["written_bytes"] <= bytes_all + LINES
-        if row["way"] == "cgroup":  # the same counter tells the truth, a moment before
+        if row["way"] == "cgroup":  # the same counter is the truth, read a moment before
             assert 1 <= row["cpu"] < 1.05

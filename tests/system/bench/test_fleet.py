@@ -1,4 +1,4 @@
-"""bench/fleet.py and record_files.py: a small month goes all the way, and what they print is what lies there."""
+"""bench/fleet.py and record_files.py on a small month: their output agrees with the files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_small_month(tmp_path: Path) -> None:
 
 
 def test_a_small_folder_of_records(tmp_path: Path) -> None:
-    """bench/record_files.py: made, looked at, collected beside a sweep that is killed, swept."""
+    """bench/record_files.py: made, shown, collected during a sweep that is killed, swept."""
     bench = BENCH.with_name("record_files.py")
     done = subprocess.run(
         [sys.executable, "-P", str(bench), "--files", "600", "--once", "--dir", str(tmp_path)],

@@ -37,7 +37,7 @@ def tell(folder: Path, **counts: object) -> None:
 
 
 def read(folder: Path, when: str, *repositories: Path) -> subprocess.CompletedProcess[str]:
-    """By the function of job scripts."""
+    """Read the counters by the function of job scripts."""
     (folder / "lib.sh").write_text(registry.library(), encoding="utf-8")
     script = '. "$1"; shift; sy_save_cvmfs_counters "$@"'
     return subprocess.run(
@@ -64,7 +64,7 @@ def test_what_was_fetched_and_which_share_the_cache_had(tmp_path: Path, reposito
 
 def test_the_clients_version_is_a_tag_once(tmp_path: Path, repository: Path) -> None:
     assert read(tmp_path, "before", repository).returncode == 0
-    assert not (tmp_path / "tags.0").exists()  # one that tells none
+    assert not (tmp_path / "tags.0").exists()  # one without figures
     tell(repository, version="2.11.2.0")
     for when in ("before.2", "after.2"):
         assert read(tmp_path, when, repository).returncode == 0
@@ -77,7 +77,7 @@ def test_the_clients_version_is_a_tag_once(tmp_path: Path, repository: Path) -> 
         ({"ndownload": 0, "hitrate": "n/a"}, {"ndownload": 9, "hitrate": "10.000"}, 0.1),
         ({"ndownload": 0, "hitrate": "n/a"}, {"ndownload": 0, "hitrate": "n/a"}, None),
         ({"ndownload": 9, "hitrate": "99.997"}, {"ndownload": 10, "hitrate": "99.997"}, 0.99997),
-        # One more of 300 millions: three decimals do not tell.
+        # One more of 300 millions: three decimals do not show it.
         ({"ndownload": 9999, "hitrate": "99.997"}, {"ndownload": 10000, "hitrate": "99.997"}, None),
         ({"ndownload": 9, "hitrate": "99.000"}, {"ndownload": 9, "hitrate": "100.000"}, None),
     ],
@@ -127,7 +127,7 @@ def run_app(folder: Path, command: str, iterations: int, *repositories: Path) ->
 
 
 def test_what_a_first_run_and_what_following_ones_fetch(tmp_path: Path, repository: Path) -> None:
-    """The command of iteration 1 is told to have fetched 4 MiB, the others 1 MiB each."""
+    """The command of iteration 1 fetched 4 MiB, the others 1 MiB each."""
     command = (
         "from os import environ, getxattr, setxattr; import sys; f = sys.argv[1]; "
         "grown = 4096 if getxattr(f, 'user.rx') == b'10' else 1024; "

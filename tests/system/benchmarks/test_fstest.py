@@ -29,7 +29,7 @@ pytestmark = [
     pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is missing: make all"),
 ]
 
-# Counts fsync() and spoils one byte of a write() when asked: what a bad file system would do.
+# Counts fsync() and corrupts one byte of a write() on request, like a faulty file system.
 SHIM = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>

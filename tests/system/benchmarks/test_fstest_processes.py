@@ -1,4 +1,4 @@
-"""steelyard-fstest with a process for each file, counted from outside: who was started, with what."""
+"""steelyard-fstest with a process per file, counted from outside: processes and their arguments."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_threads_that_wait_at_once_wait_no_longer_than_the_clock(mpi: Mpi, tmp_p
         until = max(until, end)
     waited = found["communication_s"] - found["calls"]["MPI_Barrier"]["seconds"]
     assert by_clock - BRACKET_S < waited <= by_clock + 1e-4
-    # The threads' own times add up to more: they are told, but not as time of the process.
+    # The threads' own times have a larger sum: they are reported, but not as the process' time.
     added, threads_s = found["calls"]["MPI_Recv"]["seconds"], sum(e - b for b, e in spans)
     assert threads_s - BRACKET_S < added <= threads_s + 1e-4
     assert found["calls_s"] == pytest.approx(found["calls"]["MPI_Barrier"]["seconds"] + added)

@@ -64,7 +64,7 @@ def processes(run: Here) -> dict[int, str]:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Those that have not ended with another one."""
+    """Kill processes that did not end with another one."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

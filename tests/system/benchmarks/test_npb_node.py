@@ -18,7 +18,7 @@ from steelyard.jobscripts import registry
 ROOT = Path(__file__).parents[3]
 BIN = ROOT / "build/bin"
 GIB = 1 << 30
-# What GCC asks for (i386-cpuinfo.h; psABI of x86-64, table 3.1), as Linux names it.
+# What GCC checks (i386-cpuinfo.h; psABI of x86-64, table 3.1), in Linux' names.
 V3 = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
 V4 = {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
 
@@ -38,7 +38,7 @@ def run(kernel: str, *arguments: str, **environment: str) -> subprocess.Complete
 
 
 def expected_vectors() -> str:
-    """From what the kernel says of the processor, not from the program's own question."""
+    """Return the vectors by the kernel's description of the processor, not by the program's own."""
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     flags = set(re.findall(r"\S+", re.findall(r"^flags\s*:(.*)$", text, re.MULTILINE)[0]))
     if flags >= V3 | V4:

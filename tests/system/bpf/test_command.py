@@ -1,4 +1,4 @@
-"""A command that root measures: the kernel counts it unasked, whoever waits for its processes."""
+"""A command of root: the kernel counts it by default, whoever waits for its processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..sampler.conftest import Sampler
 from ..sampler.conftest import sampler as sampler  # noqa: PLC0414
 
 RUN = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run", "-o")
-# A bpf filesystem of its own on the usual place, and nothing left there.
+# A private bpf filesystem at the usual path, and nothing left there.
 PLACE = 'mount -t bpf bpf /sys/fs/bpf; "$@"; code=$?; find /sys/fs/bpf/steelyard* -type f | wc -l >&2; exit $code'
 Measure = Callable[..., tuple[dict[str, Any], dict[str, Any]]]
 
@@ -56,7 +56,7 @@ def test_every_byte_is_in_the_record(measure: Measure, how: str) -> None:
     assert record["bpf"]["missed_ends"] is not None, record["missing"]
     assert record["cpu"]["unseen_s"] == 0
     assert 0.3 < record["cpu"]["cpu_s"] < 1.5
-    if how == "ignore":  # of these wait4(2) tells nothing
+    if how == "ignore":  # wait4(2) reports nothing of these
         assert record["io"]["source"] == record["cpu"]["source"] == "bpf"
 
 

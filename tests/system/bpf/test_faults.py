@@ -1,4 +1,4 @@
-"""Page faults: what the kernel has counted of a job, and what it tells of a command."""
+"""Page faults: the kernel's count for a job, and its report for a command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Load = Callable[[str], tuple[str, ...]]
 
 @pytest.fixture
 def faults(tmp_path: Path) -> Load:
-    """A load that tells its own page faults, and those of all its children."""
+    """Run a load that reports its own page faults, and those of all its children."""
     program, source = tmp_path / "faults", Path(__file__).parent / "faults.c"
     # -z now: the first call of a function writes no page.
     subprocess.run(["gcc", "-O2", "-Wall", "-Wl,-z,now", "-o", program, source], check=True)

@@ -47,12 +47,12 @@ def made(mount: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def measure(attach: Callable[..., Attached]) -> Callable[..., Attached]:
-    """A job that nothing but its group tells of."""
+    """Measure a job that is known by its cgroup only."""
 
     def start(group: Path) -> Attached:
         job = attach("--rate", "10")
         job.send(f"cgroup /{group.name}")
-        job.totals()  # it has heard
+        job.totals()  # it has the group
         return job
 
     return start
@@ -77,7 +77,7 @@ def told(process: subprocess.Popen[str]) -> dict[str, Any]:
 def test_who_is_moved_in_from_outside(
     measure: Callable[..., Attached], started: Started, load: Path, group: Path, how: str
 ) -> None:
-    """And what it starts from then on, whoever waits for it; not what it did before."""
+    """Its children from then on count, too, whoever waits for them; its earlier usage does not."""
     process = started(str(load), how, "100", "1000", "moved")
     assert answer(process) == "ready\n"
     job = measure(group)
@@ -123,7 +123,7 @@ def test_who_is_in_it_when_it_is_told_of(
 def test_who_is_moved_out_stays_the_jobs(
     measure: Callable[..., Attached], started: Started, load: Path, any_group: Path
 ) -> None:
-    """As whatever descends from it: a user leaves his job's count by no move of his."""
+    """So do its descendants: a user cannot leave the job's count by moving a process."""
     process = started(str(load), "ignore", "300", "1000", "moved")
     assert answer(process) == "ready\n"
     job = measure(any_group)

@@ -1,5 +1,7 @@
-"""A job of more tasks than the kernel reads at once (8,192): what samples then lack is told, and the
-totals are right once these have ended."""
+"""A job of more tasks than the kernel reads at once (8,192).
+
+Samples report what they lack, and the totals are correct when these tasks have ended.
+"""
 
 from __future__ import annotations
 

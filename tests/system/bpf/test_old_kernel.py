@@ -78,7 +78,7 @@ def test_it_is_tried_as_a_sampler_does_it(able: None) -> None:
 def test_where_there_is_no_such_right_to_keep(
     attach: Callable[..., Attached], root: Callable[..., subprocess.Popen[str]]
 ) -> None:
-    """Root can load, and no job is counted: status says so, and so does a record."""
+    """Root can load, but no job is counted: status and record report that."""
     found = status(*WITHOUT)
     assert found["supported"] is False
     assert re.fullmatch(

@@ -1,7 +1,8 @@
-"""Jobs of many short tasks, one after another: every task is counted, and afterwards nothing of them is
-in the maps, nor in the memory that the kernel holds for these.
+"""Jobs of many short tasks, one after another: every task is counted.
 
-STEELYARD_SOAK_TASKS says how many tasks (4,000; `tests/run.sh soak`: 100,000)."""
+Afterwards nothing of them is in the maps, nor in the kernel's memory for them. STEELYARD_SOAK_TASKS
+is the number of tasks (4,000; `tests/run.sh soak`: 100,000).
+"""
 
 from __future__ import annotations
 

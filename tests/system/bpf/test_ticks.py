@@ -37,7 +37,7 @@ text = json.dumps(calls)
 print(text, flush=True)
 """
 
-# Its process ends before it tells what it was.
+# Its process ends before it reports its usage.
 LARGE = """
 import mmap, os, resource
 if not (child := os.fork()):
@@ -54,7 +54,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, flush=True)
 def job(
     started: Callable[..., subprocess.Popen[str]],
 ) -> Callable[[str], subprocess.Popen[str]]:
-    """A root whose child executes such a script when it is told to."""
+    """Start a root whose child executes such a script on request."""
     wait = 'read; "$0" -c "$1"; read'
     return lambda script: started("bash", "-c", wait, sys.executable, script)
 
@@ -69,7 +69,7 @@ def column(job: Attached, name: str) -> list[float]:
 
 
 def check_grid(measured: Attached, record: dict[str, Any], period_s: float) -> None:
-    """Times grow, and a sample that lacks is a missed deadline."""
+    """Check that times grow, and that each missing sample is a missed deadline."""
     times = column(measured, "elapsed_s")
     gaps = [b - a for a, b in pairwise(times)]
     assert min(gaps) >= 0
@@ -84,8 +84,10 @@ def check_grid(measured: Attached, record: dict[str, Any], period_s: float) -> N
 def test_each_sample_has_what_was_written_by_its_time(
     attach: Callable[..., Attached], job: Callable[[str], subprocess.Popen[str]], rate_hz: int
 ) -> None:
-    """Not a byte of later, and none of before lacks; a wall clock and a monotonic one read one
-    after the other may be 2 ms apart here."""
+    """It has no later byte, and lacks no earlier one.
+
+    A wall clock and a monotonic one, read one after the other, may differ by 2 ms here.
+    """
     process = job(WRITER.replace("SECONDS", "3"))
     measured = attach("--pid", str(process.pid), "--rate", str(rate_hz))
     tell(process)

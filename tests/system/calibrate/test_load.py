@@ -1,4 +1,4 @@
-"""steelyard-load counts right: beside what the kernel says of it to its parent."""
+"""steelyard-load counts correctly: compared with the kernel's report to its parent."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steelyard.wrappers.calibrate import known_loads, table
 
 ROOT = Path(__file__).resolve().parents[3]
 LOAD = ROOT / "build/bin/steelyard-load"
-# Another process of its own, so that nothing else is among the children that it has waited for.
+# A separate process, so that its children include nothing else.
 WITNESS = """
 import json, os, subprocess, sys
 def io():
@@ -33,7 +33,7 @@ RESULT = "%j,%n,%p.result"
 
 
 def run(tmp_path: Path, *actions: str) -> tuple[known_loads.Result, dict[str, float]]:
-    """What the load says, and what the kernel has told its parent."""
+    """Return the load's own report, and the kernel's to its parent."""
     return witnessed(tmp_path, str(LOAD), RESULT, *actions)
 
 

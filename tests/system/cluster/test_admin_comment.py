@@ -47,7 +47,7 @@ def test_text_of_others_is_left_alone_and_the_log_tells_it(lab: Lab) -> None:
 
 
 def lines_of(path: Path, job: str) -> list[str]:
-    """What slurmctld logged of updates of a job."""
+    """Return slurmctld's log lines on updates of a job."""
     found = path.read_text().splitlines()
     return [x for x in found if f"JobId={job} " in x + " " and "update_job" in x]
 
@@ -99,7 +99,7 @@ def test_a_job_has_one_update_with_its_tags_and_totals(lab: Lab) -> None:
 
 
 def test_what_the_readme_shows_has_the_whole_of_it(lab: Lab) -> None:
-    """Its command, as it stands there, against what slurmctld was given."""
+    """The README's command, unchanged, against the data that slurmctld received."""
     readme = (Path(__file__).parents[3] / "README.md").read_text()
     (command,) = re.findall(r"sacct -[^`\n]*AdminComment\b", readme)
     tags = [f"--tag=k{number}={'v' * 200}" for number in range(15)]
@@ -147,8 +147,10 @@ def writers(lab: Lab) -> list[int]:
 
 @pytest.mark.usefixtures("deaf_slurmdbd")
 def test_no_job_waits_for_a_slurmdbd_that_does_not_answer(lab: Lab) -> None:
-    """Slurm 22.05 holds each update of a job that it is telling slurmdbd of for 5 s; it begins to
-    tell every 5 s, so that the job has to be that long."""
+    """Slurm 22.05 delays updates of a job for 5 s while it reports the job to slurmdbd.
+
+    It begins a report every 5 s, so that the job must take that long.
+    """
     took = [held_s(lab)]
     while min(took) >= 9.5 and len(took) < 4:  # a busy machine may be late, too
         took.append(held_s(lab))
@@ -156,7 +158,7 @@ def test_no_job_waits_for_a_slurmdbd_that_does_not_answer(lab: Lab) -> None:
 
 
 def held_s(lab: Lab) -> float:
-    """How long a job of 5.2 s is for whoever waits for it."""
+    """Return how many seconds a job of 5.2 s lasts for a waiting client."""
     began = time.monotonic()
     done = lab.run("srun", "-w", "n1", "sleep", "5.2")
     assert done.returncode == 0, done.stderr
@@ -183,7 +185,7 @@ def test_publish_fills_in_what_was_missed_and_no_more(lab: Lab) -> None:
 
 
 def written(lab: Lab, **wish: object) -> dict[str, object]:
-    """What steelyard-slurmdb says to a wish for a comment."""
+    """Return the answer of steelyard-slurmdb to a request for a comment."""
     program = find_program(publish.PROGRAM)
     if program is None:
         pytest.skip(f"{publish.PROGRAM} was not built: no libslurm (Debian: libslurm-dev)")
@@ -197,7 +199,7 @@ def written(lab: Lab, **wish: object) -> dict[str, object]:
 def test_each_component_gets_its_own_comment_and_a_job_of_another_time_none(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first component's id stands for all: its comment was refused. Ids come again."""
+    """The first component's id stood for all: its comment was refused. Ids recur."""
     for name, value in lab.cluster.environment().items():
         monkeypatch.setenv(name, value)
     first = lab.sbatch(script="#SBATCH -n1\n#SBATCH hetjob\n#SBATCH -n1\ntrue")
@@ -212,8 +214,10 @@ def test_each_component_gets_its_own_comment_and_a_job_of_another_time_none(
 
 
 def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
-    """It is started beside the first step of an allocation, whose comment is written before the step's
-    last word, where steps are tagged: what it reads, writes and computes is not theirs."""
+    """It starts with the first step of an allocation, and its usage is not the job's.
+
+    With tagged steps, the comment is written before the step's final message.
+    """
     used = []
     for options in ([], ["--tag=a=b"], ["--tag=a=b"]):
         step = "srun -n1 sleep 0.3; echo $SLURM_JOB_ID"
@@ -223,7 +227,7 @@ def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
         lab.jobs.append(job := done.stdout.strip())
         (record,) = lab.records(job, 1)
         used.append((record["io"]["rchar_bytes"], record["io"]["wchar_bytes"]))
-    # A task is handed some words before it is the job's program, whoever counts them.
+    # A task gets some arguments before it is the job's program, whoever counts them.
     assert used == [pytest.approx(used[0], abs=64)] * 3
 
 

@@ -30,7 +30,7 @@ def servers(lab: Lab) -> set[str]:
 
 
 def test_a_cancelled_run_leaves_no_server_on_the_other_node(lab: Lab) -> None:
-    """The server is a step of its own, which is asked to end before Slurm makes it."""
+    """The server is a separate step, which gets SIGTERM before Slurm kills it."""
     (lab.work / "small.toml").write_text(LONG, encoding="utf-8")
     lab.steelyard("submit", "small.toml")
     tags = "small.study/runs/*/*/tags.0"  # written when the server is ready

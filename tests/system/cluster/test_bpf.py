@@ -1,5 +1,8 @@
-"""The kernel counts: a job whose processes nobody waits for is measured to the byte, a batch job from
-its first process on, and with `bpf=no` in plugstack.conf the record says that it is not."""
+"""The kernel counts: a job whose processes no process waits for is measured to the byte.
+
+A batch job is measured from its first process on. With `bpf=no` in plugstack.conf the record states
+that this is not so.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ PROGRAM = ROOT / "build/bin/steelyard-bpf"
 HOWS = ("ignore", "orphan")  # SIGCHLD ignored; the parent is gone before they work
 CHILDREN = 100  # of each
 BURN_S = 0.003  # by a child
-TICK_S = 0.004  # what an end that the kernel did not show may lack
+TICK_S = 0.004  # may be missing of an end that the kernel did not show
 MORE_S = 0.001  # a child's start and end, of an orphan its parent's, too
 
 
@@ -74,8 +77,9 @@ def measured(lab: Lab, job: str) -> dict[str, Any]:
 
 
 def allocation(lab: Lab, load: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """A step of each kind once the sampler is at work: what is measured of the job, and the sum of
-    what the loads say of themselves and their children."""
+    """Run a step of each kind when the sampler runs; return the job's measured usage, and the
+    loads' own.
+    """
     sampled = f"grep -q . {lab.cluster.record_dir}/$SLURM_JOB_ID/*.json 2>/dev/null"
     steps = [f"srun {load} {how} {CHILDREN} {BURN_S * 1e6:.0f}" for how in HOWS]
     script = f"until {sampled}; do sleep 0.05; done; echo $SLURM_JOB_ID; {'; '.join(steps)}"
@@ -99,7 +103,7 @@ def assert_cpu_is_true(record: dict[str, Any]) -> None:
 
 
 def doctor(lab: Lab) -> str:
-    """What `steelyard doctor` says on it."""
+    """Return what `steelyard doctor` prints on a node."""
     argv = (sys.executable, "-m", "steelyard.wrappers.commands.cli", "doctor", "--json")
     checks = json.loads(lab.run(*argv).stdout)
     (found,) = [check["found"] for check in checks if check["name"] == "kernel counts"]
@@ -167,7 +171,7 @@ def holds(pid: int) -> bool:
 
 @contextmanager
 def fresh_slurmd(lab: Lab, words: str) -> Iterator[None]:
-    """Started anew with these words, and again without them."""
+    """Restart slurmd with these options, and again without them."""
     try:
         with switched(lab, words):
             kill(slurmd(lab))

@@ -41,7 +41,7 @@ FEW = ("sbatch", "srun alone, tagged", "sbatch: 10 orphans", "sbatch: 500 proces
 
 @pytest.fixture(scope="module")
 def site(request: pytest.FixtureRequest) -> Iterator[jobs.Site]:
-    """A private cluster: at 10 Hz, and it knows a job's processes as the parameter says."""
+    """Start a private cluster at 10 Hz, which detects a job's processes as the parameter states."""
     proctrack, gather = request.param
     if proctrack == "cgroup" and os.geteuid() != 0:
         pytest.skip("proctrack/cgroup needs root")
@@ -88,7 +88,7 @@ def test_every_launch_method_is_measured_right(
 
 
 def begun(site: jobs.Site, method: LaunchMethod) -> jobs.Attempt:
-    """Its job is submitted."""
+    """Whether its job is submitted."""
     attempt = jobs.Attempt(site, method, site.folder / method.name)
     attempt.submit()
     return attempt

@@ -21,7 +21,7 @@ test = "small_file_write"
 write_files = 2
 iterations = 1
 """
-# [job], [factors], and what a real cluster of two physical and two virtual nodes says of it.
+# [job], [factors], and the refusal of a real cluster of two physical and two virtual nodes.
 REFUSED = {
     "too many of a type": (
         "",

@@ -1,4 +1,4 @@
-"""`steelyard doctor --nodes` through a real Slurm: its nodes answer, one that it does not have is told."""
+"""`steelyard doctor --nodes` through a real Slurm: its nodes answer, an unknown one is reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""However a job or its sampler ends: the job is not harmed, and there is a record that says so."""
+"""Any end of a job or its sampler: the job is not harmed, and a record states the end."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_requeued_job_has_a_record_for_each_start(lab: Lab) -> None:
     assert lab.run("scontrol", "requeue", job).returncode == 0
     until(lambda: lab.job(job)["JobState"] == "PENDING", "its first start is over")
     time.sleep(2.1)  # slurmd refuses a job that it has killed in the same second
-    # Slurm holds a requeued job back for two minutes: ask it not to.
+    # Slurm holds a requeued job for two minutes: shorten that.
     done = lab.run("scontrol", "update", f"JobId={job}", "StartTime=now")
     assert done.returncode == 0, done.stderr
     lab.wait_state(job, "COMPLETED")
@@ -66,7 +66,8 @@ def test_a_killed_sampler_leaves_the_job_alone_and_a_record_that_says_incomplete
         os.kill(pid, signal.SIGKILL)
     (lab.work / "go").touch()
     lab.wait_state(job, "COMPLETED")
-    # The extern step's end has it finished: what the samples tell is in it, no room is left.
+    # The extern step's end finishes it: the record has what the samples show, and no reserved
+    # space.
     until(lambda: not list(lab.folder(job).glob(".*")), "nothing is left beside the record")
     (record,) = lab.records(job, 1, complete=False)
     assert record["complete"] is False
@@ -96,7 +97,7 @@ def parent_of(pid: int) -> int:
     return 0
 
 
-# What the job uses once the one who started its sampler is gone: bytes exactly.
+# The job's usage after the process that started its sampler has ended: exact bytes.
 LATER = f"""{RUN}
 {GO}
 python3 -S -c 'import os, time

@@ -1,7 +1,7 @@
-"""A job's own GPUs through a real Slurm: joules of exactly those, by a law that the test moves.
+"""A job's own GPUs through a real Slurm: joules of exactly those, by a law of the test.
 
-No machine here has GPUs. Their device files, the driver's list and NVML's library stand in a mount
-namespace of the cluster's own daemons: numbers, cgroups and access are Slurm's and the kernel's.
+No machine here has GPUs. Their device files, the driver's list and NVML's library are in a mount
+namespace of the cluster's daemons; numbers, cgroups and access are Slurm's and the kernel's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 TREE = ROOT / "tests/data/meters/two-gpus/proc/driver"
 BUSES = ("0000:3b:00.0", "0000:86:00.0")
 WATTS = (310, 70)  # the law
-IDLE_W = 62.5  # as the administrator says it
+IDLE_W = 62.5  # as an administrator configures it
 
 # $1: a folder with driver/ and libnvidia-ml.so.1; then the command. What it mounts nobody else sees.
 NAMESPACE = """set -e
@@ -131,7 +131,7 @@ def how(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def lab(how: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuLab]:
-    """Where devices are constrained, their order says nothing."""
+    """With constrained devices, their order has no meaning."""
     constrained = how == "device"
     try:
         with gpu_lab(
@@ -146,7 +146,7 @@ def lab(how: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuLab]:
 
 @contextmanager
 def moved(lab: GpuLab) -> Iterator[None]:
-    """Both GPUs draw what the law says, until the end."""
+    """Let both GPUs consume by the law, until the end."""
     stop, begin = threading.Event(), time.monotonic()
     base = [lab.mj(gpu) for gpu in (0, 1)]
 
@@ -228,7 +228,7 @@ def test_both_of_a_job_and_of_its_steps(lab: GpuLab, how: str) -> None:
 
 @pytest.mark.parametrize(("tasks", "of_job"), [("1", 1), ("2", 2)])
 def test_of_srun_alone_by_its_tasks(lab: GpuLab, how: str, tasks: str, of_job: int) -> None:
-    """No batch step tells; of two tasks each has one, bound to it."""
+    """No batch step reports; each of two tasks has one GPU, bound to it."""
     started: list[subprocess.Popen[bytes]] = []
     told = lab.work / f"srun.{tasks}"
 
@@ -247,7 +247,7 @@ def test_of_srun_alone_by_its_tasks(lab: GpuLab, how: str, tasks: str, of_job: i
 
 
 def test_a_job_without_gpus(lab: GpuLab, how: str) -> None:
-    """Where the kernel keeps it from all of them it has none; else nobody can tell."""
+    """If the kernel denies it access to all, it has none; else this is unknown."""
     (record,), used = measure(lab, [lambda script: lab.sbatch(script=script)])
     assert [zone["energy_j"] for zone in by_bus(record)] == used
     if how == "device":

@@ -1,5 +1,7 @@
-"""A folder of records on a file system that does not answer, as NFS whose server is away: jobs start,
-end and are told; nothing of them waits for it."""
+"""A folder of records on a file system that does not respond, like NFS without its server.
+
+Jobs start, end and are reported; no part of them waits for it.
+"""
 
 from __future__ import annotations
 

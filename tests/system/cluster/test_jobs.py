@@ -1,4 +1,4 @@
-"""Every job on every node leaves a record, its tags and totals stand in the accounting."""
+"""Every job on every node leaves a record; its tags and totals are in the accounting."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_node_that_no_step_comes_to_takes_nothing_from_the_sum(lab: Lab) -> No
     assert (first["processes"]["named"], idle["processes"]["named"]) == (True, False)
     assert idle["cpu"]["cpu_s"] is None
     lab.wait_state(job, "COMPLETED")
-    lab.sacct(job, "End")  # publish asks sacct
+    lab.sacct(job, "End")  # publish queries sacct
     lab.publish()
     comment = lab.comment(job)
     assert (comment["nodes_measured"], comment["nodes_idle"]) == (2, 1)
@@ -217,7 +217,7 @@ def test_help_says_whose_options_they_are(commands: Lab) -> None:
 
 
 def test_what_a_program_writes_to_the_record_folder_is_not_believed(lab: Lab) -> None:
-    """A user's own file in the folder of records cannot stand for a record."""
+    """A user's own file in the folder of records cannot replace a record."""
     job = lab.sbatch("-w", "n1", script="sleep 0.3")
     (record,) = lab.records(job, 1)
     path = next(iter(lab.folder(job).glob("*.json")))

@@ -1,9 +1,9 @@
-"""A job of which something is killed at whatever moment, or that Slurm ends itself: what its record
-calls complete is what the job has used, by its own count; nothing of it is left, and the node stays.
+"""A job of which something is killed at any moment, or that Slurm ends itself.
 
-STEELYARD_FAULT_TRIES says how often each way (1; a soak: 30), STEELYARD_FAULT_SEED at which moments; the
-table is printed at the end. A way is tried while the job starts and while it works, in turn; the ways
-begin with one or the other in turn, too.
+A complete record has the job's usage by its own count; nothing of it is left, and the node remains
+available. STEELYARD_FAULT_TRIES is the number of tries of each way (1; a soak: 30),
+STEELYARD_FAULT_SEED selects the moments; the table is printed at the end. A way is tried while the
+job starts and while it works, in turn; the ways begin with one or the other in turn, too.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 SEED = int(os.environ.get("STEELYARD_FAULT_SEED", "1"))
 NODE = "n1"
 LATEST_S = 1.0  # after sbatch, or after the load has begun, when something is killed
-PORTION = 100_000  # bytes that the load writes, and 20 ms of CPU, before it says so
-# Beside what the load says of itself: a portion more, its start and its shell's.
+PORTION = 100_000  # bytes that the load writes, and 20 ms of CPU, before it reports them
+# In addition to the load's report: one more portion, its start and its shell's.
 MORE_WRITTEN = PORTION + 3_000
 MORE_CPU_S = 0.2
 
-# Until told to stop: after each portion a line with what it has used, this line included.
+# Until it is stopped: after each portion a line with its usage, including this line.
 LOAD = f"""
 import os, sys, time
 null = os.open("/dev/null", os.O_WRONLY)
@@ -66,7 +66,7 @@ def table(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @dataclass
 class Job:
-    """One that works until it is told to stop."""
+    """A job that works until it is stopped."""
 
     lab: Lab
     id: str = ""
@@ -82,7 +82,7 @@ class Job:
         self.id = self.lab.sbatch("-w", NODE, *options, script=script)
 
     def told(self, restart: int = 0) -> tuple[float, int] | None:
-        """CPU and bytes that the load has said last; None: it did not come to that."""
+        """Return CPU and bytes of the load's last report; None: there is none."""
         path = self.lab.work / f"told.{self.id}.{restart}"
         words = path.read_text().split() if path.exists() else []
         return (float(words[0]), int(words[1])) if len(words) == 2 else None
@@ -180,12 +180,12 @@ def runs_into_its_limit(job: Job, chance: random.Random) -> None:
 
 
 def is_right(record: dict[str, Any], told: tuple[float, int] | None) -> bool:
-    """What a record that calls itself complete says, against what the load has said last."""
+    """Compare a complete record with the load's last report."""
     cpu_s, wrote = told or (0.0, 0)
     said_s, said = record["cpu"]["cpu_s"], record["io"]["wchar_bytes"]
-    if said_s is None or said is None:  # told why: of who was killed nobody knows all
+    if said_s is None or said is None:  # with a reason: usage of killed processes may be unknown
         return told is None or bool(record["missing"].get("io.wchar_bytes"))
-    # The load's own start, before it has said anything.
+    # The load's own start, before its first report.
     more_s = MORE_CPU_S if told else 1.0
     is_cpu = cpu_s - 0.02 <= said_s <= cpu_s + more_s
     return bool(is_cpu and wrote <= said <= wrote + MORE_WRITTEN)
@@ -196,7 +196,7 @@ def judge(job: Job, counts: dict[str, int]) -> None:
     lab = job.lab
     until(lambda: job.id not in lab.queued(), f"job {job.id} is over", 120)
     until(lambda: not lab.samplers(), "its sampler has ended", seen=lab.samplers)
-    lab.srun("-w", NODE)  # who finishes what nobody was left to finish
+    lab.srun("-w", NODE)  # whoever finishes records without a sampler
     until(lambda: lab.nodes() <= {"idle", "mixed"}, "the node stays",
           seen=lambda: lab.run("sinfo", "-R").stdout)  # fmt: skip
     count = len(list(lab.folder(job.id).glob("*.json")))

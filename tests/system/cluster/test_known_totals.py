@@ -1,7 +1,8 @@
-"""Jobs of a known load: record, AdminComment and sacct say what the load says of itself.
+"""Jobs of a known load: record, AdminComment and sacct agree with the load's own report.
 
-`tests/system/cluster/test_jobs.py` has the batch jobs; here are those without a batch step, whose slurmstepd
-tells its final counters twice."""
+`tests/system/cluster/test_jobs.py` has the batch jobs; these have no batch step, and their
+slurmstepd reports its final counters twice.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 from tests.throwaway_lab import KERNEL_COUNTS, Lab, until
 
-# Burns, reads and writes what it is told, and says last what it has used, as the kernel tells it.
+# Burns, reads and writes as requested, and reports its usage at the end, as the kernel reports it.
 LOAD = """
 import json, os, resource, sys, time
 cpu_s, size, life_s, folder = float(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
@@ -55,7 +56,7 @@ def truth(folder: Path, job: str) -> dict[str, float]:
 
 
 def slurms_cpu_s(lab: Lab, job: str) -> float:
-    """TotalCPU of the job, whose steps may be told after its end: MM:SS.mmm or HH:MM:SS."""
+    """Return TotalCPU of the job in s; its steps may be reported after its end."""
     text = lab.run("sacct", "-n", "-P", "-j", job, "-o", "TotalCPU").stdout.split()[0]
     total = 0.0
     for part in text.split(":"):

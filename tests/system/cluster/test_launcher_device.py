@@ -49,7 +49,7 @@ def device() -> Iterator[str]:
 
 
 def is_up(device: str) -> bool:
-    """On this machine."""
+    """Whether the device is up on this machine."""
     flags = Path("/sys/class/net", device, "flags")
     return flags.exists() and bool(int(flags.read_text(), 16) & 1)
 

@@ -1,4 +1,4 @@
-"""A study whose runs are executed bare, in namespaces of their own and in docker's containers."""
+"""A study whose runs are executed bare, in private namespaces and in docker's containers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str | None]:
 
 @pytest.fixture
 def image(engine: str | None) -> str:
-    """For tests that are about the engine."""
+    """Make an image for tests of the engine."""
     if engine is None:
         pytest.skip("docker does not answer on this machine: apt install docker.io, start dockerd")
     return engine
@@ -70,7 +70,7 @@ def write_study(lab: Lab, *launchers: str, files: int = 20, iterations: int = 1)
 
 
 def label(lab: Lab) -> str:
-    """Docker's filter for the study's containers; others may be at work beside it."""
+    """Return docker's filter for the study's containers; others may run concurrently."""
     return f"label=steelyard.study={(lab.work / 'boxes.study').absolute()}"
 
 

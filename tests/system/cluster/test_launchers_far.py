@@ -84,7 +84,7 @@ def test_ranks_on_the_other_node_are_in_a_container_there(lab: Lab) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a network between containers is root's")
 def test_one_program_spans_the_containers_of_both_nodes(lab: Lab) -> None:
-    """Two on each node, each with a network namespace of its own, on two bridges."""
+    """There are two on each node, each with its own network namespace, on two bridges."""
     level = "unshare,network=bridge,containers=2,ranks=across"
     folder = lab.work / "across"
     folder.mkdir()
@@ -133,7 +133,7 @@ def running(lab: Lab, *words: str) -> bool:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="networks of their own and marks are root's")
 def test_a_job_killed_altogether_leaves_nothing_when_it_has_ended(lab: Lab) -> None:
-    """By the plugin, at the extern step's end; its log tells what."""
+    """The plugin removes it at the extern step's end, and logs it."""
     level = "unshare,network=bridge,memory=64MiB"
     file = write(lab, 'use = "app"\ncommand = "sleep 97.375"', level)
     (lab.work / file).write_text((lab.work / file).read_text().replace("nodes = 2\n", ""))

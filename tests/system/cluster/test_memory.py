@@ -8,7 +8,7 @@ import pytest
 from tests.throwaway_lab import KERNEL_COUNTS, Lab
 
 HOLD = 200_000_000
-# Truth: what the kernel tells the program itself of its largest resident set.
+# Truth: the kernel's report to the program itself on its largest resident set.
 PROGRAM = f"""
 import resource
 memory = bytearray({HOLD})
@@ -33,7 +33,7 @@ def test_a_process_that_no_sample_saw_has_its_memory(lab: Lab, way: str) -> None
     (record,) = lab.records(job, 1)
     truth = int((lab.work / "largest").read_text())
     assert truth >= HOLD
-    # It may have grown by some pages after it asked.
+    # It may grow by some pages after its query.
     for measured in (record["memory"]["max_memory_bytes"], lab.comment(job)["max_memory_bytes"]):
         assert truth <= measured <= truth + 2_000_000
     # Both are the largest process' maximum; where they are equal the first of the two is named.

@@ -1,6 +1,7 @@
-"""Every way a job with network conditions can die: the node's queues are as before, byte for byte.
+"""Every way a job with network conditions can die: the node's queues are restored, byte for byte.
 
-STEELYARD_FAULT_TRIES says how often each (1; a soak: 30); the table is printed at the end.
+STEELYARD_FAULT_TRIES is the number of tries of each (1; a soak: 30); the table is printed at the
+end.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def start(lab: Lab, during: str = "exec sleep 600") -> str:
 
 
 def let_end(lab: Lab, job: str) -> None:
-    """One that goes on until it is told."""
+    """Start a job that continues until it is stopped."""
     (lab.work / f"end.{job}").touch()
     lab.wait_state(job, "COMPLETED")
 
@@ -70,7 +71,7 @@ def kill(*pids: int) -> None:
 
 
 def samplers(lab: Lab) -> list[int]:
-    """Those of the running job."""
+    """Return the samplers of the running job."""
     return list(until(lambda: sorted(lab.samplers()), "the sampler runs"))
 
 
@@ -85,7 +86,7 @@ def slurmd(lab: Lab) -> int:
 
 
 def restart_slurmd(lab: Lab) -> None:
-    """As a service manager would."""
+    """Restart slurmd as a service manager does."""
     starter = daemon_start.Starter(
         ClusterConfig(dir=lab.cluster.dir), lab.cluster.state, lab.cluster.environment()
     )

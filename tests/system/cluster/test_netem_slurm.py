@@ -1,4 +1,4 @@
-"""Network conditions as an option of sbatch and srun: asked for, held, undone; or refused by name."""
+"""Network conditions as an option of sbatch and srun: requested, in force, undone; or refused."""
 
 from __future__ import annotations
 

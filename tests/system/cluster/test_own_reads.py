@@ -47,7 +47,7 @@ def test_the_accounting_polls_at_its_own_expense(
         parts.append(lab.comment(job))
     text = (lab.work / f"counters.{job}").read_text()
     counters = dict(line.split(": ") for line in text.splitlines() if line)
-    # What it read and wrote to tell them is not in them yet.
+    # They do not include what it read and wrote to report them.
     truth = {"rchar": int(counters["rchar"]) + len(text) - 1}
     truth["wchar"] = int(counters["wchar"]) + len(text)
     for key, least in truth.items():

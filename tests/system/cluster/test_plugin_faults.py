@@ -131,7 +131,7 @@ def without_core_files(lab: Lab) -> None:
 def test_a_plugin_that_is_cut_short_holds_the_job_and_the_node_stays(
     lab: Lab, tmp_path: Path
 ) -> None:
-    """The dynamic linker is killed as it reads behind the file's end: nobody could be asked."""
+    """The dynamic linker is killed when it reads after the file's end: no process could answer."""
     job = held_job(lab)
     without_core_files(lab)
     with line(lab, lambda old: old.replace(p := plugin_of(old), str(truncated(Path(p), tmp_path)))):
@@ -170,7 +170,7 @@ def not_executable(folder: Path) -> Path:
 
 
 def of_another_version(folder: Path) -> Path:
-    """It does not know what it is asked."""
+    """Return a program of another version, which does not know the request."""
     target = folder / "other"
     target.write_text("#!/bin/sh\necho \"steelyard-node $1: '$2': unknown option\" >&2\nexit 2\n")
     target.chmod(0o755)

@@ -25,7 +25,7 @@ TOLD_AT = [FIELDS.index(name) for name in TOLD]
 
 @pytest.fixture
 def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Ids to be asked for; skipped where there is no pyslurm that fits, saying what is missing."""
+    """Return ids to query; skip, with the missing requirement, without a matching pyslurm."""
     try:
         slurm_library.load_library()
     except MissingError as error:
@@ -48,7 +48,7 @@ def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> lis
 
 
 def told(rows: Iterable[AccountingRow | StepRow]) -> dict[str, list[str]]:
-    """The fields that both tell of jobs, by raw id and submission."""
+    """Return the fields that both have of jobs, by raw id and submission."""
     found = {}
     for row in rows:
         if isinstance(row, AccountingRow):

@@ -19,8 +19,10 @@ def shown(lab: Lab, job: str) -> dict[str, Any]:
 
 
 def all_steps_have_ended(lab: Lab, job: str) -> bool:
-    """The extern step ends after the job, and its CPU time counts, too. Of a job of a few seconds
-    slurmdbd may be told the end before the start, with which its time limit comes."""
+    """The extern step ends after the job, and its CPU time counts, too.
+
+    Of a job of a few seconds, slurmdbd may get the end before the start, which has its time limit.
+    """
     rows = lab.run("sacct", "-n", "-P", "-o", "End,TimelimitRaw", "-j", job).stdout.splitlines()
     ends = [row.partition("|")[0] for row in rows]
     return len(rows) > 1 and "Unknown" not in ends and not rows[0].endswith("|")
@@ -40,7 +42,7 @@ def of_sacct(lab: Lab, job: str) -> tuple[float, int, float]:
 
 
 def test_cpu_efficiency_is_that_of_seff(lab: Lab) -> None:
-    """A shell that is busy for 3 s on two CPUs, and the same beside a node that it does not use."""
+    """A shell is busy for 3 s on two CPUs, and again with a node that it does not use."""
     jobs = [
         lab.sbatch("-w", "n3", "-c2", "-t", "5", script=BUSY),
         lab.sbatch("-N2", "-w", "n1,n2", "-t", "5", script=BUSY),

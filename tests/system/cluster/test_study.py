@@ -38,7 +38,7 @@ def write_study(lab: Lab, repeat: int, directory: Path) -> str:
 
 
 def submissions(lab: Lab) -> list[dict[str, Any]]:
-    """What was submitted so far."""
+    """Return the submissions so far."""
     text = (lab.work / "small.study" / "submissions.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
@@ -98,7 +98,7 @@ def test_cancelled_runs_are_rows_with_their_state(lab: Lab) -> None:
     file.write_text(text.replace("write_files = 20", "iterations = 500"), encoding="utf-8")
     lab.steelyard("submit", study)
     until(lambda: lab.run("squeue", "-h", "-t", "R").stdout, "a run has started")
-    # What a user has set for his own squeue is not for ours: nothing is lost.
+    # A user's settings for squeue do not affect ours: nothing is lost.
     mine = ("env", "SQUEUE_PARTITION=nowhere", "SQUEUE_STATES=SUSPENDED", "SACCT_FORMAT=user")
     words = ("-m", "steelyard.wrappers.commands.cli", "status", study, "--json")
     told = json.loads(lab.run(*mine, sys.executable, *words).stdout)

@@ -46,7 +46,7 @@ def pairs(tags: list[str]) -> dict[str, str]:
 
 
 def comment_of(lab: Lab, job: str) -> dict[str, object]:
-    """What sacct shows is one JSON object."""
+    """Return the comment in sacct, which is one JSON object."""
     text = until(lambda: lab.sacct(job, "AdminComment")[0][0], f"job {job}'s comment")
     own: dict[str, object] = json.loads(text)["steelyard"]
     return own
@@ -63,7 +63,7 @@ def test_odd_values_are_stored_whole(lab: Lab) -> None:
 
 
 def test_as_many_and_as_long_as_can_be(lab: Lab) -> None:
-    """The record has them all; AdminComment says how many it has no room for."""
+    """The record has them all; AdminComment has the number of those without space."""
     job = job_of(lab, *FULL)
     assert lab.records(job, 1, complete=False)[0]["tags"] == pairs(FULL)
     comment = comment_of(lab, job)
@@ -106,7 +106,7 @@ def test_what_cannot_be_stored_is_refused_before_anything_is_queued(
 
 
 def test_a_spoilt_variable_of_tags_spoils_no_job(lab: Lab) -> None:
-    """It hands the tags of a job to its steps, and is the user's: he may write anything there."""
+    """It passes the tags of a job to its steps; the user may write anything into it."""
     spoilt = r"a=b\037bad\037=\037c=\303\244\037" + "k" * 70000 + "=v"
     step = f"SLURM_STEELYARD_TAGS=$(printf '{spoilt}') srun --overlap true"
     job = lab.sbatch("-w", "n1", "--tag=good=1", script=f"{step}; sleep 0.3")

@@ -76,7 +76,7 @@ def test_a_run_in_such_a_job_is_slurms(lab: Lab) -> None:
 
 
 def test_the_doors_of_torque_lead_nowhere_there(lab: Lab) -> None:
-    """Its qsub drops what it does not know: the condition must be asked of Slurm."""
+    """Slurm's qsub drops unknown options: the condition must be requested from Slurm."""
     asked = "other=steelyard:tag=a%3Db"
     job_id = qsub(lab, "true", "-l", asked, lines="#STEELYARD --tag=c=d")
     lab.wait_state(job_id, "COMPLETED")

@@ -122,13 +122,13 @@ def test_slurmdbd_away_loses_no_time(lab: Lab) -> None:
         run(lab, NOW - 2 * DAY_S)
     (lab.base / "away").unlink()
     assert run(lab).new == 1
-    # `--since` an hour ago asks for what lies between, too.
+    # `--since` an hour ago includes the time in between.
     lab.job("3", 0.5 * DAY_S)
     assert run(lab, NOW + 5, since_unix_s=NOW - 3600).new == 1
 
 
 def test_a_name_is_nobody_elses_line(lab: Lab) -> None:
-    """Line breaks, and the delimiters that sacct is known to be asked with."""
+    """Line breaks, and delimiters that are known to be used with sacct."""
     forged = "\x1f".join(["x"] * 19 + ["\n77", "77", "forged", "c", "root"])
     lab.job("1", JobName=f"two\nlines|{forged}")
     run(lab)
@@ -198,7 +198,7 @@ def test_a_record_that_cannot_be_used_is_one_line(lab: Lab, text: bytes, kind: s
 
 
 def test_a_record_that_its_user_made_smaller_is_not_believed(lab: Lab) -> None:
-    """What root wrote into the accounting stands above it, and where that says nothing, nobody does."""
+    """The accounting, written by root, has precedence; without it nothing replaces the record."""
     own = {"cpu": {"cpu_s": 0.25}, "energy": {"energy_j": 1.0}}
     lab.record("1", lab.job("1", AdminComment=comment(write_bytes=None)), **own)
     done = run(lab)
@@ -216,7 +216,7 @@ def test_a_record_with_less_cpu_than_slurm_counted_is_not_believed(lab: Lab) -> 
 
 
 def test_a_total_that_cannot_be_overrules_no_record(lab: Lab) -> None:
-    """2 CPUs have 40 s in 20 s; Slurm 18.08 told 46 times that, and a record of 5 s lost to it."""
+    """2 CPUs have 40 s in 20 s. Slurm 18.08 reported 46 times that, instead of the record's 5 s."""
     lab.record("1", lab.job("1", TotalCPU="30:51.000"))
     lab.job("2", TotalCPU="30:51.000")
     done = run(lab)

@@ -1,4 +1,4 @@
-"""`steelyard show` of a job that records, or the accounting, have no more: as a cluster's database has it."""
+"""`steelyard show` of a job without records or accounting: from a cluster's database."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_an_array_is_one_of_its_tasks(lab: Lab, capsys: pytest.CaptureFixture[st
 
 
 def test_days_without_the_job_are_not_read(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    """But for the ends of their files, which say which ids lie in them."""
+    """Only the ends of their files are read, which list the ids in them."""
     for number in (1, 2, 3, 4):
         lab.job(str(number), number * DAY_S)
     lab.job("8", DAY_S + 100, JobID="7_1")
