@@ -55,7 +55,7 @@ def test_sums_are_of_what_is_known(lab: Lab, capsys: pytest.CaptureFixture[str])
         name: [(one[q]["sum"], one[q]["jobs_known"]) for q in ("energy_j", "cpu_s", "cpu_unused_s")]
         for name, one in found.items()
     }
-    # 20 s on 2 CPUs, 5 s of them used; bob's on 4; of his other job nobody knows what it used.
+    # 20 s on 2 CPUs, 5 s of them used; bob's job on 4 CPUs; the usage of his other job is unknown.
     assert picked == {
         "ada": [(247.0, 2), (10.0, 2), (70.0, 2)],
         "bob": [(123.5, 1), (5.0, 1), (75.0, 1)],

@@ -1,4 +1,6 @@
-"""The factor cache: a cold run is valid only where every node's record says that caches were dropped."""
+"""The factor cache: a cold run is valid only if every node's record states that caches were
+dropped.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ print("cpu 1.0 memory 0")
 
 
 def figures(tmp_path: Path, program: str) -> dict[str, float]:
-    """The metrics of a study of one run, the program's own beside Steelyard's."""
+    """Return the metrics of a study of one run, the program's own and Steelyard's."""
     (tmp_path / "load.py").write_text(program)
     path = tmp_path / "own.toml"
     path.write_text(f"""
@@ -95,6 +95,6 @@ def test_memory_of_several_processes_is_their_sum(tmp_path: Path) -> None:
 
 
 def test_what_nobody_waited_for_is_in_the_jobs_figure(tmp_path: Path) -> None:
-    """Its own usage lacks 1 s, the job's record has it: the record's counts."""
+    """The program's own usage lacks 1 s, which the job's record has: the record counts."""
     found = figures(tmp_path, IGNORED)
     assert found["cpu_s"] is None or 1.0 <= found["cpu_s"] <= 1.5

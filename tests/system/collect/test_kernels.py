@@ -1,4 +1,4 @@
-"""The factor kernel_release: a run whose node has another kernel is invalid, and says which."""
+"""The factor kernel_release: a run on a node with another kernel is invalid, and names it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ study.collect(progress=progress)
 
 
 def collect_elsewhere(study: Any, kill_at: str) -> subprocess.CompletedProcess[str]:
-    """A collect in a process of its own that kills itself in a phase, or may write no more."""
+    """Collect in a separate process that kills itself in a phase, or gets write errors."""
     helper = Path(__file__).parents[2] / "unit" / "collect" / "study.py"
     arguments = (helper, study.dir, study.record_dir, study.now_unix_s, kill_at)
     return subprocess.run(

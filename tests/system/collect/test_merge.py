@@ -92,7 +92,7 @@ def test_array_tasks_that_wait_or_never_started(collected: Any) -> None:
     assert [state(collected, "waiting", n) for n in (1, 2, 3)] == [
         ("pending", 1, f"22_{n}.0") for n in (1, 2, 3)
     ]
-    # 3 and 4 stand in the accounting as cancelled; 0, 1, 2 left no row there at all.
+    # 3 and 4 are in the accounting as cancelled; 0, 1, 2 have no row at all.
     assert [state(collected, "heldarray", n)[0] for n in range(5)] == ["cancelled"] * 5
     rows = query(
         collected, "SELECT start_unix_s, exit_code, nodes FROM attempts WHERE array_job_id = '8'"
@@ -219,7 +219,8 @@ def test_only_jobs_that_may_have_changed_are_asked_for(study_of_each: Any) -> No
     study_of_each.collect()
     assert len(study_of_each.accounting.asked[0]) == len(HELP.SUBMITTED)
     study_of_each.collect()
-    # Over and done: all but those that run, wait, are unknown, or lack tasks in the accounting.
+    # Finished: all except those that run, are pending, are unknown, or lack tasks in the
+    # accounting.
     assert set(study_of_each.accounting.asked[1]) == {"21", "22", "4000", "8"}
 
 

@@ -45,7 +45,7 @@ def attempts(study: Any, *but: str) -> list[tuple[Any, ...]]:
     return [row for row in rows if row[0] not in left_out]
 
 
-# What runs or waits cannot be told of any more when the accounting forgets it.
+# When the accounting deletes a running or pending job, its end remains unknown.
 OPEN = ("running", "waiting")
 
 
@@ -93,7 +93,7 @@ def test_rows_that_changed_take_the_place_of_their_older_selves(study: Any) -> N
 
 @pytest.mark.parametrize("said", ["completed", "started"])
 def test_a_job_purged_before_its_end_was_asked_for(study: Any, said: str) -> None:
-    """Its own result says how it ended; without one it is lost, not running for ever."""
+    """Its own result has its end; without one it is lost, instead of running for ever."""
     study.collect()
     study.attempt(run_id("running"), study.row("21"), state=said)
     study.accounting.change = lambda row: None

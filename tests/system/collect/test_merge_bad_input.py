@@ -224,7 +224,7 @@ def test_a_clock_that_was_set_back_between_two_starts(study: Any) -> None:
 
 
 def test_a_record_by_its_time_of_another_start(study: Any) -> None:
-    """Of which nothing else is known: left out, and told."""
+    """Nothing else is known of it: it is omitted, and reported."""
     set_back(study)
     study.collect()
     assert restarts(study) == {"16.0": "0", "16.1": "1"}

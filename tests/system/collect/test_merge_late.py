@@ -1,4 +1,4 @@
-"""collect() right after the last run: the accounting is told of a job's end a moment later."""
+"""collect() right after the last run: the accounting gets a job's end a moment later."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def state(study: Any) -> str:
 
 
 def ended_unix_s(study: Any) -> float:
-    """When the run wrote its result."""
+    """Return when the run wrote its result."""
     result = study.dir / "runs" / RUN / "11.0" / "result.json"
     return float(json.loads(result.read_text(encoding="utf-8"))["end_unix_s"])
 
@@ -55,7 +55,7 @@ class LateSacct(HELP.RecordedSacct):
 def test_a_job_about_to_end_is_waited_for(
     study: Any, late: int, ended_s_ago: float, expected: str, questions: int
 ) -> None:
-    """The run in it is over, slurmdbd is told a moment later: its end and its records are wanted."""
+    """Its run is over, slurmdbd gets that a moment later: its end and its records are requested."""
     study.accounting.late = late
     ended = ended_unix_s(study)
     study.collect(now=lambda: ended + ended_s_ago)

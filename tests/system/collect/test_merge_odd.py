@@ -48,7 +48,7 @@ def study(tmp_path: Path) -> Any:
 
 
 def folder_of(study: Any, name: str, task: int = 0) -> Path:
-    """The last attempt's, where its output lies."""
+    """Return the folder of the last attempt, which has the output."""
     return Path(max((study.dir / "runs" / run_id(name, task)).iterdir()))
 
 

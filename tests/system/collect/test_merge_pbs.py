@@ -35,7 +35,7 @@ def hooked(line: str) -> str:
 
 
 def leave_run(study: Any, task: int) -> None:
-    """What a run's script and its node leave."""
+    """Write the files of a run's script and its node."""
     job = f"8[{task}].vm"
     folder = study.dir / "runs" / RUNS[task] / f"{job}.0"
     folder.mkdir(parents=True)
@@ -144,7 +144,7 @@ def test_a_line_that_cannot_be_read_is_a_gap(study: Any) -> None:
 def test_what_left_a_result_was_not_deleted_while_it_waited(
     study: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """qstat of OpenPBS says so of the earlier tasks of an array that was deleted in the end."""
+    """qstat of OpenPBS reports the earlier tasks of a deleted array as deleted, too."""
     over = {"job_state": "F", "ctime": "Sat Nov 21 05:51:35 2026", "Exit_status": "1"}
     told = {f"8[{task}].vm": over for task in range(1, 5)}
     monkeypatch.setenv("STEELYARD_PBS_ACCOUNTING", "/nowhere")

@@ -81,7 +81,7 @@ def test_a_folder_of_the_users_is_no_attempt(study: Any) -> None:
 
 
 def test_what_began_long_ago_and_left_nothing_is_lost(study: Any) -> None:
-    """Long after the accounting must have told of it."""
+    """By now the accounting must have reported it."""
     run = run_id("unknown")
     study.now_unix_s += 3600
     begun(study, run, "24.0", 600)

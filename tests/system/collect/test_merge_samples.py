@@ -29,7 +29,7 @@ def samples_of(study: Any, run: str) -> list[tuple[float, float]]:
 
 
 def counted(study: Any) -> list[tuple[Any, ...]]:
-    """What `sources` and `sample_parts` say of the number of samples, and how many there are."""
+    """Return the numbers of samples in `sources` and `sample_parts`, and the real number."""
     return query(  # type: ignore[no-any-return]
         study,
         "SELECT (SELECT sum(samples) FROM sources), (SELECT sum(samples) FROM sample_parts), "
@@ -53,7 +53,7 @@ def test_of_two_records_of_a_node_the_later_ones_samples_take_the_place_of_the_o
 
 
 def test_two_files_that_change_places(study: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their node is told by the record: those of the two nodes of a job were mixed up."""
+    """The record names their node: those of the two nodes of a job were mixed up."""
     monkeypatch.setattr(samples, "ROWS_AT_ONCE", 1)  # the first is written when the second comes
     study.collect()
     run = HELP.run_id("twonodes")
@@ -61,7 +61,7 @@ def test_two_files_that_change_places(study: Any, monkeypatch: pytest.MonkeyPatc
     (one, _), (two, _) = query(study, sql)
     folder = study.dir / "records" / "11"
     files = sorted(folder.glob("*.csv"))
-    with files[1].open("a", encoding="utf-8") as more:  # to tell them apart
+    with files[1].open("a", encoding="utf-8") as more:  # to distinguish them
         more.write(files[1].read_text(encoding="utf-8").splitlines()[-1] + "\n")
     for path, node in zip(files, (two, one), strict=True):
         record = path.with_suffix(".json")
@@ -76,7 +76,7 @@ def test_two_files_that_change_places(study: Any, monkeypatch: pytest.MonkeyPatc
 
 
 def test_samples_lost_with_a_part_whose_files_are_gone(study: Any) -> None:
-    """Of a file over midnight what is left stays, and it is told how much is not."""
+    """Of a file over midnight the rest remains, and the missing part is reported."""
     row = study.task_row("2", 0)
     (path,) = (study.record_dir / row.job_id).glob("*.csv")
     header, first, *rest = path.read_text(encoding="utf-8").splitlines(keepends=True)

@@ -14,7 +14,7 @@ from steelyard.analysis.collect.job_view import look_up
 from steelyard.analysis.sources import sacct
 
 query, run_id, gap_kinds = HELP.query, HELP.run_id, HELP.gap_kinds
-# What the recorded jobs lack on a day without trouble: the jobs that failed left nothing.
+# Missing in the recorded jobs on a day without failures: failed jobs have no files.
 USUAL = {"4.0", "5.0", "6.0", "13.0", "14.0", "15.0", "4000_0.0"}
 
 

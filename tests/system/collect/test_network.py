@@ -194,7 +194,7 @@ def exit_code_4(rows: Callable[[Any], Any], job_id: str) -> Callable[[Any, float
 
 
 def test_a_real_record_of_a_virtual_node() -> None:
-    """50 ms were asked for, and the kernel saw them on the job's own socket."""
+    """50 ms were requested, and the kernel measured them on the job's own socket."""
     (path,) = (HERE.parents[1] / "data" / "records" / "network").glob("*.json")
     record = read_record(path)
     document = network.find_conditions(record)

@@ -42,7 +42,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def collected(path: Path, capsys: Capture, given: str | None = None) -> tuple[dict[str, int], str]:
-    """The runs by state, and what was said, after `steelyard collect`."""
+    """Run `steelyard collect`; return the runs by state, and its output."""
     capsys.readouterr()
     assert cli.main(["collect", given or str(path), "--json"]) == 0
     told = capsys.readouterr()

@@ -15,7 +15,7 @@ COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
 
 
 def grown_mb(folder: Path) -> tuple[str, int]:
-    """What collecting n1.csv alone says, and how much memory it takes."""
+    """Return the output of collecting n1.csv alone, and its memory."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", MANY_BAD, str(folder)],
         check=True, timeout=120, capture_output=True, text=True,

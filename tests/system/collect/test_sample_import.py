@@ -257,7 +257,7 @@ def test_a_line_longer_than_any(
 def test_files_of_more_days_than_may_be_open(
     connection: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each day that is open has arrays of its own."""
+    """Each open day has its own arrays."""
     monkeypatch.setattr(sample_import, "DAYS_AT_ONCE", 2)
     opened = []
     made = sample_rows.RowBatch.__init__

@@ -1,4 +1,4 @@
-"""What `steelyard show` says of idle power as administrators state it, and of a job's own GPUs."""
+"""`steelyard show` on idle power that administrators configure, and on a job's own GPUs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AT_60_W = pytest.approx(2000 * 2 / (2 + 3 * 6.18))
 
 
 def state(study: Any, node: str, energy: dict[str, Any], **fields: Any) -> None:
-    """The node's record says that, too; its samples stay."""
+    """Add a value to the node's record; its samples remain."""
     row = study.row("11")
     samples = next((study.record_dir / "11").glob(f"{node}.*.csv"))
     text = samples.read_text()

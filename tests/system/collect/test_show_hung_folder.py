@@ -1,4 +1,4 @@
-"""`steelyard show` beside a record folder whose file system does not answer."""
+"""`steelyard show` with a record folder whose file system does not respond."""
 
 from __future__ import annotations
 

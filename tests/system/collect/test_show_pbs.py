@@ -16,7 +16,7 @@ DATA = Path(__file__).parents[2] / "data"
 
 @pytest.fixture
 def records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of records; beside it the accounting of the recorded OpenPBS."""
+    """Make the folder of records, and next to it the accounting of the recorded OpenPBS."""
     logs = tmp_path / "accounting"
     logs.mkdir()
     log = DATA / "openpbs" / "accounting-1-classic-pelog.log"

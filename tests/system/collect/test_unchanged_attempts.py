@@ -19,7 +19,7 @@ from steelyard.analysis.sources import records
 from steelyard.analysis.store import export
 
 ARRAY, TWO = HELP.run_id("array"), HELP.run_id("twonodes")
-WHOLE = 3  # attempts that lack nothing: two tasks, two nodes. The requeued job's are read
+WHOLE = 3  # complete attempts: two tasks, two nodes. The requeued job's are read
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def folder_of(study: Any, run: str) -> Path:
-    """Of the run's only attempt."""
+    """Return the folder of the run's only attempt."""
     (found,) = (study.dir / "runs" / run).iterdir()
     return Path(found)
 
@@ -54,7 +54,7 @@ def edit(path: Path, change: Callable[[Any], object]) -> None:
 
 
 def nothing(study: Any) -> None:
-    """As it was."""
+    """Change nothing."""
 
 
 def a_tag(study: Any) -> None:

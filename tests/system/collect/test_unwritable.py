@@ -27,7 +27,7 @@ STEP_KB, LARGE_KB = 16, 8192
 
 @pytest.fixture
 def disk() -> Iterator[Path]:
-    """A file system of its own, at a place that everybody reaches."""
+    """Make a separate file system, at a path that all users reach."""
     with tempfile.TemporaryDirectory(prefix="sy-unwritable-") as folder:
         Path(folder).chmod(0o755)
         subprocess.run(

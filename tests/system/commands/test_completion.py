@@ -1,4 +1,4 @@
-"""What a shell offers at a press of Tab, as bash, zsh and fish themselves say it."""
+"""Completions at a press of Tab, as printed by bash, zsh and fish themselves."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def script(shell: str, capsys: Capture) -> str:
-    """What the command prints."""
+    """Return the script that the command prints."""
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is missing: apt-get install {shell}")
     assert cli.main(["completion", shell]) == 0

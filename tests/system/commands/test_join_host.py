@@ -1,4 +1,4 @@
-"""A guest's job beside its host: records of the real sampler, their samples by laws that are known."""
+"""A guest's job and its host: records of the real sampler, with samples of known laws."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_virtual_machine_that_still_runs_is_joined_up_to_its_last_sample(
     assert joined(capsys, guest, tmp_path / "host", "--idle-power", "30") == ended
     samples = host.with_suffix(".csv")
     whole = samples.read_text().splitlines(keepends=True)
-    # Its last line of now is not whole yet: what it says is no moment.
+    # Its last line is not complete yet: it is ignored.
     samples.write_text("".join(whole[:51]) + f"{BEGIN + 80},8")
     assert cli.main(["join-host", str(guest), str(host)]) == 3
     assert f"to {BEGIN + 47.3:.1f}" in capsys.readouterr().err.splitlines()[0]

@@ -37,7 +37,7 @@ def recorded() -> dict[str, Any]:
 
 @dataclass
 class Bmc:
-    """What it answers (a document, a status or bytes), and what it was told."""
+    """A BMC with given answers (a document, a status or bytes); it stores the requests."""
 
     folder: Path
     answers: dict[str, Any] = field(default_factory=recorded)

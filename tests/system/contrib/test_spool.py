@@ -33,7 +33,7 @@ class Site:
         self.mark.write_text("")
 
     def measure(self, job_id: str) -> str:
-        """A job that ends at once; what was said."""
+        """Measure a job that ends at once; return the output."""
         job = subprocess.Popen(["sleep", "600"])
         words = [
             find_node_program(), "sample", "--record-dir", self.records, "--job-id", job_id,

@@ -1,4 +1,4 @@
-"""A repository of ours, mounted by real clients: what they show, what they fetch, what we say of it."""
+"""A repository of ours, mounted by real clients: what they show and fetch, and what we report."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_cold_caches_report_what_became_of_this_repositorys(mount: Mounted) -> N
 
 
 def test_counters_of_a_run(mount: Mounted) -> None:
-    """CERN's client has them; of another the run says so and fails, without figures."""
+    """CERN's client has them; with another client the run fails with a reason, without figures."""
     before = library(mount, 'sy_save_cvmfs_counters before "$@"', str(mount.point))
     if mount.program != "cvmfs2":
         assert before.returncode == 3

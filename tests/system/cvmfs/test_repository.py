@@ -215,6 +215,6 @@ def test_statistics_add_up(published: Published, manifest: dict[str, str], tmp_p
     files = [p for p in published.source.rglob("*") if p.is_file() and not p.is_symlink()]
     assert total["regular"] == len(files)
     assert total["file_size"] == sum(path.stat().st_size for path in files)
-    # /, /release, v2, lib, deep; the two with catalogs of their own are in both.
+    # /, /release, v2, lib, deep; the two with nested catalogs are in both.
     assert (total["dir"], total["nested"], total["symlink"]) == (5 + 2, 2, 1)
     assert (total["chunked"], total["chunks"]) == (1, 3)

@@ -1,4 +1,4 @@
-"""What `steelyard doctor` says one can do now: as its checks say, and as it turns out."""
+"""The capabilities that `steelyard doctor` reports: they follow its checks, and are real."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_it_says_can_be_done(capsys: pytest.CaptureFixture[str]) -> None:
     cli.main(["doctor"])
     abilities, _, checks = capsys.readouterr().out.partition("\n\n")
     assert abilities.startswith("what you can do now:\n")
-    assert "ok       benchmark" not in checks  # they stand in one line above
+    assert "ok       benchmark" not in checks  # they are in one line above
     lines = [line.split() for line in abilities.splitlines()[1:]]
     ways = [words for words in lines if words[0] == "yes" and "--in" in words]
     assert ["measure", "a", "command"] in [words[1:4] for words in lines]

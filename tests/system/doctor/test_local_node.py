@@ -1,4 +1,4 @@
-"""`steelyard-node doctor`: what a compute node without Python says of itself."""
+"""`steelyard-node doctor`: the report of a compute node without Python."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_record_folder(tmp_path: Path) -> None:
     else:
         assert (check.state, check.found) == ("warning", "/proc is a mount point")
     check = look("record folder", "--record-dir", tmp_path / "no")
-    assert check.state == "warning"  # no scheduler here was told of us
+    assert check.state == "warning"  # no scheduler here has our plugin
     assert check.found.endswith("No such file or directory")
 
 
@@ -230,7 +230,7 @@ def said(**more: Any) -> dict[str, Any]:
 
 
 def bpf_that_says(folder: Path, answer: dict[str, Any] | None) -> Path:
-    """A steelyard-bpf that answers so, beside where steelyard-node is said to be."""
+    """Make a steelyard-bpf with a given answer, in the configured folder of steelyard-node."""
     program = folder / "steelyard-bpf"
     program.write_text(f"#!/bin/sh\necho '{json.dumps(answer) if answer else 'no'}'\n")
     program.chmod(0o755)
@@ -275,7 +275,7 @@ def test_the_program_itself_is_asked() -> None:
 
 @pytest.mark.skipif(not IS_ROOT, reason="files must be root's")
 def test_a_node_of_torque(tmp_path: Path) -> None:
-    """The program that our prologue names, and what its pbs.conf says."""
+    """The doctor uses the program that our prologue names, and its pbs.conf."""
     program, config = bpf_that_says(tmp_path, said()), tmp_path / "pbs.conf"
     (tmp_path / "mom_priv").mkdir()
     script = tmp_path / "mom_priv/prologue"

@@ -158,7 +158,7 @@ def test_a_share_where_root_is_nobody_is_in_order_with_a_spool(records: Path, sp
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounts")
 def test_a_mount_point_is_guarded_by_its_mark_and_a_spool(records: Path, spool: Path) -> None:
-    """In a name space of its own, which takes the mount away with it."""
+    """It runs in a private mount namespace, which removes the mount."""
     words = f"mount -t tmpfs -o mode=755 none {records} && touch {records / record_folders.MARK}"
     asked = f"{find_node_program()} doctor --json '--only=record folder' --record-dir={records}"
     for where, state in ((spool, "ok"), ("/no/spool", "warning")):

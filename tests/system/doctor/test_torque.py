@@ -1,4 +1,4 @@
-"""What `steelyard doctor` finds in a mom_priv."""
+"""The findings of `steelyard doctor` in a mom_priv."""
 
 from __future__ import annotations
 

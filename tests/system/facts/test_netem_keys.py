@@ -1,4 +1,4 @@
-"""facts/netem_keys.def: what each row says holds in the program, the policy, the words, the pages."""
+"""facts/netem_keys.def: each row agrees with the program, the policy, the messages, the pages."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from steelyard.facts.netem_keys import VALUES, Value
 from steelyard.wrappers.netem import words
 
 ROOT = Path(__file__).parents[3]
-# With numbers for the letters.
+# With numbers in place of the letters.
 NUMBERS = {"gemodel": "loss=gemodel:1%:10%:70%:0.1%", "state": "loss=state:1%:10%:30%:50%:0.1%"}
-# What stands beside an example that cannot stand alone.
+# Additions to an example that cannot be used alone.
 BESIDE = {"ecn": "loss=1%,", "reorder": "delay=9ms,", "to": "rate=8mbit,", "port": "rate=8mbit,",
           "device": "rate=8mbit,", "direction": "rate=8mbit,"}  # fmt: skip
 BOUNDED = [value for value in VALUES if value.bound in ("MOST", "LEAST")]

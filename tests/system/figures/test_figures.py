@@ -141,8 +141,11 @@ def test_rates_are_differences_and_a_gap_stays_a_gap() -> None:
 
 @pytest.mark.parametrize("by_timer", [True, False])
 def test_what_repeats_a_reading_is_no_time_without_power(by_timer: bool) -> None:
-    """Ten samples a second: a meter that changes each half second, bytes read once a second beside a
-    timer; ten times the power for a tenth of the time, and none between, was drawn."""
+    """Ten samples per second of a meter that changes each half second.
+
+    Bytes are read once per second with a timer. Ten times the power for a tenth of the time, and
+    none in between, was drawn.
+    """
     lines = [(n / 10, 20.0 * (n // 5), n / 10, 800.0 * (n // 10), 0.0) for n in range(41)]
     found = compute_rates(lines, by_timer)
     assert {round(power, 6) for _, _, (power, *_) in found} == {40.0}
@@ -265,7 +268,7 @@ def test_plain_names_stay_as_they_read() -> None:
 
 
 def test_time_shows_a_link_that_varied(energy_folder: Path, tmp_path: Path) -> None:
-    """Below the rest, as long as each step held; nothing where a trace does not say it."""
+    """It is below the rest, as long as each step lasted; empty if a trace does not state it."""
     folder = shutil.copytree(energy_folder, tmp_path / "study")
     with open_database(folder) as connection:
         begins = connection.execute(

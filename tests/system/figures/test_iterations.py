@@ -23,7 +23,7 @@ FACTORS = {"node_type": ["physical", "virtual"], "clients": [1, 2]}
 
 
 def seconds(node: str, clients: int, iteration: int, repeat: int) -> float:
-    """No two alike."""
+    """Return seconds that all differ."""
     slow = {"p1": 0.0, "p2": 3.0, "v1": 10.0, "v2": 14.0}[node]
     return 20 + slow + 5 * clients + 1 / iteration + 0.01 * repeat
 

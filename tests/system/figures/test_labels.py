@@ -1,4 +1,4 @@
-"""Long names in figures: all text lies inside, none lies on another, and no two names are one."""
+"""Long names in figures: all text is inside, no text overlaps, and no two names are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clients on several nodes: other nodes are processes here, with clocks of their own."""
+"""Clients on several nodes: other nodes are processes here, with their own clocks."""
 
 from __future__ import annotations
 

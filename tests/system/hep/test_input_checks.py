@@ -73,7 +73,7 @@ def test_a_file_with_something_else_in_it(tmp_path: Path, make: Make, words: str
 
 
 def basket(path: Path, branch: str) -> int:
-    """Where the branch's second basket begins."""
+    """Return the offset of the branch's second basket."""
     with uproot.open(path) as file:
         return int(file["Events"][branch].basket_key(1).data_cursor.index)
 

@@ -1,4 +1,4 @@
-"""Programs and files of the user's own behind our server, and others' traffic beside them."""
+"""Programs and files of the user with our server, and background traffic."""
 
 from __future__ import annotations
 

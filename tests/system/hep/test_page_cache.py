@@ -97,7 +97,7 @@ def test_every_iteration_of_a_cold_run_begins_cold(
     benchmark: str,
     given: dict[str, object],
 ) -> None:
-    """The second and third one, too, whoever has the file."""
+    """The second and third ones, too, whoever uses the file."""
     del file  # only for its skip
     study.completed(benchmark, page_cache="cold", iterations=3, **given)
     found = [(r.iteration, r.value) for r in study.results() if r.metric == "cached_share"]
@@ -122,7 +122,7 @@ def test_the_cache_control_of_the_servers_node_answers_both_kinds_of_address(
 
 
 def test_a_warm_run_says_that_it_was(study: Study) -> None:
-    """Tests of the cluster empty the whole machine's page cache beside it: hence tries."""
+    """Tests of the cluster empty the machine's page cache concurrently: hence the retries."""
     found: list[tuple[int, float | None]] = []
     for _ in range(5):
         study.completed("roottree", iterations=2)

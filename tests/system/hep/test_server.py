@@ -99,7 +99,7 @@ def test_the_servers_own_counts_are_those_of_the_clients(start: Start) -> None:
         "for vector in (True, False):\n"
         "    r = open_reader(sys.argv[1], Tally(), vector); r.read([(0, 9), (20, 29)]); r.close()"
     )
-    # A process of its own, since the connection lasts as long as it.
+    # A separate process, since the connection lasts as long as it.
     subprocess.run([sys.executable, "-c", code, running.url], check=True, timeout=60)
     found = client.server_counts(given)
     assert found["reason"] is None

@@ -1,4 +1,4 @@
-"""A job's beginning and end on a node, as prologues and hooks tell them."""
+"""A job's begin and end on a node, as prologues and hooks report them."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_a_start_without_a_sampler_is_not_told_what_the_one_before_used(node: An
 
 
 def test_what_an_earlier_start_has_left_is_ended_first(node: Any) -> None:
-    """The job is started anew, by another daemon, before anybody ended it."""
+    """The job is restarted by another daemon before its earlier start was ended."""
     node.begin("7.srv", "--restart-count=0")
     first = node.sampler("7.srv")
     node.mom.die()
@@ -190,7 +190,7 @@ def processes(node: Any, job_id: str) -> int | None:
 
 
 def last(node: Any, job_id: str, column: str) -> float | None:
-    """Of the last sample."""
+    """Return a value of the last sample."""
     text = "".join(path.read_text() for path in (node.records / job_id).glob("*.csv"))
     header, *lines = text.rpartition("\n")[0].splitlines() or [""]
     cells = lines[-1].split(",") if lines else []
@@ -229,7 +229,7 @@ def test_a_task_that_brings_the_first_nodes_variables_is_the_jobs(node: Any) -> 
 
 
 def test_a_task_is_found_with_the_child_it_has_by_then(node: Any) -> None:
-    """Both are new to the same sample, and the child is in a session of its own, as MPICH's ranks are."""
+    """Both are new in the same sample, and the child is in its own session, like MPICH's ranks."""
     node.begin("7.srv", "--rate=10")
     wait_for("a sample", lambda: last(node, "7.srv", "elapsed_s"))
     (sampler,) = psutil.Process(node.sampler("7.srv")).children()

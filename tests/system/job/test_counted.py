@@ -31,7 +31,7 @@ TOP = Path("/sys/fs/cgroup")
 
 @dataclass
 class Place:
-    """A mount namespace with a bpf filesystem of its own."""
+    """A mount namespace with a private bpf filesystem."""
 
     holder: subprocess.Popen[str]
 
@@ -196,7 +196,9 @@ def test_what_others_than_the_job_do_is_nobodys(counted: Node, group: Path, fold
 
 
 def test_a_daemon_that_is_gone_is_told(counted: Node) -> None:
-    """What one that was started anew starts would not be seen: its processes are asked from then on."""
+    """Processes that a restarted daemon starts would be missed: its processes are read from then
+    on.
+    """
     assert counted.begin("5.srv").stderr == ""
     pid = counted.mom.start("5.srv", "sleep", "60")
     wait_for("it is the job's", lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n")

@@ -54,7 +54,7 @@ def test_a_sampler_that_comes_after_all_is_over_ends(node: Any, way: str) -> Non
 
 
 def test_what_a_job_does_while_its_sampler_still_starts_counts(node: Any, tmp_path: Path) -> None:
-    """It was taken for older than the sampler: 8 MiB less, in a record that said complete."""
+    """It was assumed to be earlier than the sampler: 8 MiB less, in a record that was complete."""
     slow = tmp_path / "slow"
     slow.write_text(f'#!/bin/sh\nsleep 0.5\nexec {find_node_program()} "$@"\n')
     slow.chmod(0o755)
@@ -74,8 +74,10 @@ def test_what_a_job_does_while_its_sampler_still_starts_counts(node: Any, tmp_pa
 
 
 def test_elapsed_time_of_a_late_sampler_begins_at_its_launch(node: Any, tmp_path: Path) -> None:
-    """On a busy node the first sample came 2 s late: elapsed_s was 2 s too short, and the record said
-    complete."""
+    """On a busy node the first sample came 2 s late: elapsed_s was 2 s too short.
+
+    The record was complete nevertheless.
+    """
     slow = node.other_program("slow", '[ "$1" = sample ] && sleep 1.2; exec $program "$@"')
     before_s = time.monotonic()
     node.begin("7.srv", f"--node-program={slow}")

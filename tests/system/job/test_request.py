@@ -1,4 +1,4 @@
-"""What a user asks for, as one word; refused with the words that sbatch's users get."""
+"""A user's request as one text; refused with the messages that sbatch's users get."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong on a node stands in its log, and reaches no job."""
+"""Errors on a node are in its log, and affect no job."""
 
 from __future__ import annotations
 

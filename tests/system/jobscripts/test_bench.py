@@ -21,7 +21,7 @@ DATA = ROOT / "tests/data"
 
 
 def program(folder: Path, name: str, body: str) -> None:
-    """A stand-in for a program that this machine cannot have."""
+    """Make a replacement of a program that this machine cannot have."""
     folder.mkdir(exist_ok=True)
     (folder / name).write_text(f"#!/bin/bash\n{body}\n", encoding="utf-8")
     (folder / name).chmod(0o755)

@@ -158,7 +158,7 @@ def test_a_network_of_its_own_reaches_the_node_and_is_removed(study: Study) -> N
     text = "\n".join(out(study))
     assert "eth0    inet 10.213." in text
     assert "default via 10.213." in text
-    # Others' runs, killed beside this one, leave theirs for a moment.
+    # Concurrent runs that were killed leave theirs for a moment.
     spaces = Path("/run/netns")
     wait_for("none is left", lambda: not of_ended_runs(spaces.glob("steelyard-[0-9]*-*")))
 
@@ -216,7 +216,7 @@ def test_a_parameters_folder_is_there_inside(study: Study, image: str, tmp_path:
 def test_ranks_copy_twice_where_a_filter_keeps_them_from_each_others_memory(
     study: Study, image: str
 ) -> None:
-    """Docker's filter without CAP_SYS_PTRACE; a run of unshare has no filter of its own."""
+    """Docker's filter has no CAP_SYS_PTRACE; a run of unshare has no filter."""
     study.body('echo "${SY_MPI_SINGLE_COPY:-as ever}"')
     assert study.run(**told(DOCKER)).returncode == 0
     assert (out(study), tags(study)["launcher_mpi_single_copy"]) == (["none"], "none")
@@ -288,7 +288,7 @@ def test_an_ordinary_user_has_unshare_with_a_loopback_only(study: Study) -> None
 
 
 def test_systemd_nspawn_ends_without_a_word_and_leaves_no_folder(study: Study, nspawn: str) -> None:
-    """Where /run is on a disk it complained of its own folder there, and left it."""
+    """With /run on a disk it complained about its own folder there, and left it."""
     study.body("echo $HOSTNAME")
     assert study.run(**told(nspawn)).returncode == 0
     assert study.errors() == ""

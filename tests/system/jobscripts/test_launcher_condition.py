@@ -1,4 +1,4 @@
-"""Network conditions and containers that have a network of their own: what holds in them."""
+"""Network conditions and containers with their own network: what is in force in them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_condition_that_delays_the_nodes_and_not_the_containers_ends_the_run(
 def test_which_addresses_a_network_holds(
     tmp_path: Path, address: str, network: str, is_in: bool
 ) -> None:
-    """As Python's own ipaddress has it."""
+    """The expected result is that of Python's ipaddress."""
     known = ipaddress.ip_address(address) in ipaddress.ip_network(network)
     done = bash(tmp_path, 'sy_condition_is_in_network "$@"', address, network)
     assert (done.returncode == 0) == known == is_in
@@ -131,7 +131,7 @@ def test_round_trips_are_of_addresses_that_refuse(tmp_path: Path) -> None:
 
 @needs_root
 def test_rto_min_is_put_into_the_containers_own_routes(study: Study) -> None:
-    """The node's say nothing of what is sent in another network namespace."""
+    """The node's routes do not affect packets of another network namespace."""
     study.body("ip route show")
     told = launchers.launcher_variables(launchers.parse(BRIDGE), "rto_min=20ms")
     done = study.run(**told)

@@ -1,5 +1,7 @@
-"""A device of the node that is a container's alone (network=phys): who has it while the run lasts, what
-goes by it, and how the node has it back."""
+"""A device of the node that only a container has (network=phys), and its return to the node.
+
+Tests check which namespace has it during the run, and which packets it carries.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ def ip(*words: str, check: bool = True) -> str:
 
 
 class Pair:
-    """A device of this node, and behind its other end somebody who listens."""
+    """A device of this node, and a listener behind its other end."""
 
     def __init__(self) -> None:
         self.name = f"sd{os.getpid()}a"
@@ -86,7 +88,7 @@ class Pair:
         return f"{'up' if up else 'down'} {mtu} {address} {setting}"
 
     def received_bytes(self) -> int:
-        """By the other end's counter."""
+        """Return the bytes at the other end's counter."""
         words = ip("-netns", self.there, "-statistics", "link", "show", "dev", "peer").split()
         return int(words[words.index("RX:") + 7])
 
@@ -119,7 +121,7 @@ def left(pair: Pair) -> list[str]:
 
 
 def has_sent(study: Study) -> bool:
-    """Not when it has ended before."""
+    """Whether it has sent data; False if it ended before."""
     assert (
         not (study.run_folder / "local.1/result.json").exists()
         or study.result()["state"] == "started"
@@ -158,7 +160,7 @@ def test_podmans_too(study: Study, pair: Pair, image_tar: Path, tmp_path: Path) 
 
 
 def one_run(study: Study, launcher: str, pair: Pair, **environment: str) -> None:
-    """Of one container."""
+    """Run one container."""
     study.body(SEND)
     before = pair.state()
     assert before.startswith("up 1490 ") and before.endswith(" 3")
@@ -229,7 +231,7 @@ def test_what_goes_by_it_is_in_the_record(
 
 
 class Apart:
-    """Runs with a /run of their own: no other run of this machine sweeps what they leave."""
+    """Runs with a private /run: no other run of this machine sweeps their leftovers."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid

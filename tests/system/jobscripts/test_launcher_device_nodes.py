@@ -109,7 +109,7 @@ def inodes() -> set[str]:
 
 
 def is_swept(node: str) -> bool:
-    """Whether steelyard-left tells of the device."""
+    """Whether steelyard-left reports the device."""
     return f"had the device {DEVICE}: given back" in ip("netns", "exec", node, str(LEFT), "sweep")
 
 
@@ -126,7 +126,7 @@ def counters(node: str) -> tuple[int, int]:
 
 
 def flags(node: str) -> str:
-    """Of the device on the node."""
+    """Return the flags of the device on the node."""
     return ip("-netns", node, "-oneline", "link", "show", "dev", DEVICE).split()[2]
 
 

@@ -13,7 +13,7 @@ from steelyard.jobscripts import registry
 from .launcher_lab import needs_root
 
 pytestmark = needs_root
-# In a network of its own, whose devices /sys shows.
+# In a private network, whose devices /sys shows.
 ALONE = """
 mount --make-rprivate / && mount -t sysfs sysfs /sys && ip link set lo up || exit
 ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 up || exit

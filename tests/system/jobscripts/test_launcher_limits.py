@@ -68,7 +68,7 @@ def test_eight_containers_a_node_have_the_limits_that_were_asked_for(
     for client in range(8):
         assert int(tags(study, client)["launcher_memory_bytes"]) == MIB_64
     assert containers(study) == []
-    # Others' runs, killed beside this one, leave theirs for a moment.
+    # Concurrent runs that were killed leave theirs for a moment.
     wait_for("no group is left", lambda: not groups_of_ended_runs())
 
 
@@ -345,7 +345,7 @@ def test_podman_without_root_has_the_processors_and_says_what_it_cannot_limit(
 
 
 def tags_of(study: Study, attempt: str) -> dict[str, str]:
-    """Of another attempt."""
+    """Return the tags of another attempt."""
     lines = (study.attempt(attempt) / "tags.0").read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 

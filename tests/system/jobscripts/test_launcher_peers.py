@@ -40,7 +40,7 @@ printf 'shared %s %s\\n' "$OMPI_COMM_WORLD_RANK" "${#shm[@]}"
 
 
 class Rank(NamedTuple):
-    """As it told itself."""
+    """A rank's report."""
 
     pids: str
     network: str
@@ -65,7 +65,7 @@ def ranks_of(study: Study) -> dict[int, Rank]:
 
 
 def left(study: Study) -> list[str]:
-    """What this run has on the node of networks; others' runs have theirs beside."""
+    """Return this run's leftover networks on the node; other runs may have theirs."""
     addresses = tags(study).get("launcher_addresses", "").split()
     names = {bridge_of(address) for address in addresses}
     found = [str(path) for name in names if (path := Path("/sys/class/net", name)).exists()]
@@ -254,6 +254,6 @@ def test_macvlan_devices_are_on_the_nodes_way_out(
     ],
 )
 def test_whose_words_are_read_is_waited_for(tmp_path: Path, slow: str) -> None:
-    """Else it may end after its shell: a record of a slow node's job then lacks what it used."""
+    """Otherwise it may end after its shell, and the record of a slow node's job lacks its usage."""
     done = bash(tmp_path, f"cd {tmp_path}\n{slow}\n[[ -e ended ]] && echo waited")
     assert (done.stdout, done.returncode) == ("waited\n", 0), done.stderr

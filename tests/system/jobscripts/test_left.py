@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 LEFT = ROOT / "build/bin/steelyard-left"
 NODE = ROOT / "build/bin/steelyard-node"
-# A network and a /run of its own, where the firewall forwards nothing, as docker sets it up. What
-# ip-netns(8), mount(8) and iptables make for ever at their first use is there before.
+# A private network and /run, in which the firewall forwards nothing, as with docker. What
+# ip-netns(8), mount(8) and iptables create permanently at their first use exists before.
 PLACE = """
 mount --make-rprivate / && mount -t tmpfs tmpfs /run || exit
 sysctl -qw net.ipv6.conf.{all,default}.disable_ipv6=1; ip link set lo up || exit
@@ -33,8 +33,8 @@ mkdir -p /run/mount /run/systemd/nspawn/{locks,propagate} && ip netns add first 
 echo ready
 cat
 """
-# All that a node has of what launchers make, but for cgroups, which others have, too. Packets are not
-# compared, nor whether a link's other end has been noticed yet, nor mounts outside of its own /run.
+# Everything of launchers on a node except cgroups, which others have, too. Not compared are
+# packets, whether a link's other end was noticed, and mounts outside of the private /run.
 SEEN = """
 ip -oneline link | sed 's/^[0-9]*: //; s/ state [A-Z]* / /'; ip route show table all; ip netns list; tc qdisc show
 iptables-save | grep -v '^#' | sed 's/\\[[0-9:]*\\]//'; nft list ruleset
@@ -69,7 +69,7 @@ class Place:
         return done.stdout
 
     def seen(self) -> str:
-        """What is there."""
+        """Return what exists."""
         return self("bash", "-c", SEEN)
 
     @contextlib.contextmanager
@@ -88,7 +88,7 @@ class Place:
                 wait_for("all of it is dead", lambda: gone(study))
 
     def marks(self) -> list[str]:
-        """Their lines."""
+        """Return the lines of the marks."""
         return self("bash", "-c", "cat /run/steelyard-containers/steelyard-* || :").splitlines()
 
 
@@ -125,7 +125,7 @@ def gone(study: Study) -> bool:
 
 
 def end_of_job(place: Place, study: Study, job: str) -> None:
-    """As a prologue's and epilogue's, beside whose program the remover is."""
+    """Run the remover as a prologue or epilogue does, next to whose program it is."""
     config = study.scratch / "pbs.conf"
     config.write_text(f"record_dir={study.scratch}\nrun_dir=/run/steelyard-test\n")
     place("bash", "-c", "mkdir -p -m 700 /run/steelyard-test")
@@ -386,7 +386,7 @@ def test_what_other_users_have_put_into_tmp_holds_no_jobs_end(place: Place) -> N
     with subprocess.Popen([*place.enter, "bash", "-c", stop]) as user:
         assert place(LEFT, "sweep", "--job", "7", "--user", "12346") == ""
         assert user.poll() is None, "nothing was started with the other user's rights"
-        told = place(LEFT, "sweep", "--job", "7")  # whose it is nobody has said
+        told = place(LEFT, "sweep", "--job", "7")  # without a known owner
         user.wait()
     assert told == "folders of user 12345 in /tmp were not all looked at within 7 s\n"
     wait_for("no process is left behind", lambda: not place("bash", "-c", "pgrep -U 12345 || :"))

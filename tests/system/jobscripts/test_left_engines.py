@@ -40,7 +40,7 @@ Look = Callable[[], list[str]]
 
 
 class Killed:
-    """A study in a launcher, in a place of its own, with what its engine has."""
+    """A study in a launcher, with a private path for its engine's data."""
 
     def __init__(self, place: Place, study: Study, level: str, environment: dict[str, str]) -> None:  # noqa: F811
         self.place, self.study, self.level = place, study, level
@@ -56,7 +56,7 @@ class Killed:
         return self.place("bash", "-c", f"grep -h . {MARK} || :").splitlines()
 
     def at(self, moment: Callable[[], object]) -> list[str]:
-        """Started, killed at that moment, and what its mark says then."""
+        """Start it, kill it at that moment, and return its mark."""
         with self.place.started(self.study, self.level, "5.server", **self.environment):
             wait_for("the moment", moment, poll_s=0.002)
             self.kill_monitors()
@@ -144,7 +144,7 @@ def test_lxc(place: Place, study: Study, lxc: str) -> None:  # noqa: F811
 
 
 def engine_check(run: Killed, program: str, image: str) -> None:
-    """Its containers; another owner's, who lives, and one that has no label of ours are kept."""
+    """Check its containers; those of a living owner, and those without our label, remain."""
 
     def engine(*words: str) -> str:
         settings = [f"{key}={value}" for key, value in run.environment.items()]
@@ -198,7 +198,7 @@ def test_docker(place: Place, study: Study, image: str) -> None:  # noqa: F811
 
 
 def test_podman_of_root(place: Place, study: Study, image_tar: Path, tmp_path: Path) -> None:  # noqa: F811
-    """With a storage of the test's own."""
+    """It has a private storage."""
     if shutil.which("podman") is None:
         pytest.skip("apt install podman")
     storage = tmp_path / "storage.conf"

@@ -55,7 +55,7 @@ class Called:
     folder: Path
 
     def value(self, *option: str) -> str:
-        """What follows these words."""
+        """Return the text after these words."""
         at = [i for i in range(len(self.words)) if (*self.words[i : i + len(option)],) == option]
         assert len(at) == 1, (option, self.words)
         return self.words[at[0] + len(option)]

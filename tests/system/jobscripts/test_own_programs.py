@@ -64,7 +64,7 @@ PING_PONG = Recorded("osu", "IMB-PingPong.2017.out", {**SIZES, "test": "PingPong
 SENDRECV = Recorded("osu", "IMB-Sendrecv.2021.out", {**SIZES, "test": "Sendrecv", "ranks": 2})
 ALLREDUCE = Recorded("osu", "IMB-Allreduce.2021.out", {**SIZES, "test": "Allreduce", "ranks": 4})
 
-# --- what they say ---
+# --- their figures ---
 
 
 def test_hpcg_gives_its_rating_and_what_it_is_made_of(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_ior_gives_every_repetition(tmp_path: Path) -> None:
 
 
 def test_mdtest_gives_the_rate_of_the_slowest_rank(tmp_path: Path) -> None:
-    """3.3 tells of one iteration the ranks' own: 400 files in the longest time, 0.570 s."""
+    """Of one iteration 3.3 prints the ranks' own: 400 files in the longest time, 0.570 s."""
     found = MDTEST.parse(tmp_path)
     assert found["file_create"] == [701.175] == [pytest.approx(400 / 0.570, rel=1e-3)]
     assert found["file_read"] == [4632.526]
@@ -184,7 +184,7 @@ def test_what_does_not_go_together_is_refused(
 
 
 def test_phases_that_were_not_run_are_refused(tmp_path: Path) -> None:
-    """mdtest -C alone tells of the others a rate of 0."""
+    """mdtest -C alone prints a rate of 0 for the others."""
     text = re.sub(r"(File stat +)\S+ +\S+ +\S+", r"\g<1>0.000 0.000 0.000", MDTEST_40.text)
     with pytest.raises(OutputError, match=r"File stat: 0 a second: expected are all phases"):
         MDTEST_40.parse(tmp_path, text)
@@ -197,7 +197,7 @@ MPIRUN = """#!/bin/bash
 while [[ $1 != */own ]]; do shift; done
 exec "$@"
 """
-# Says how it was started, and does what it is told to.
+# Prints how it was started, and does what is requested.
 OWN = """#!/bin/bash
 printf '%s\\n' "$*" >"$SY_ATTEMPT_DIR/words"
 {act}

@@ -42,7 +42,7 @@ def until_text(path: Path, limit_s: float = 90) -> str:
 
 
 def stop(run: subprocess.Popen[str]) -> None:
-    """With SIGTERM, as pbs_mom does; run.sh says then that it was stopped."""
+    """Stop with SIGTERM, as pbs_mom does; run.sh then reports that it was stopped."""
     run.send_signal(signal.SIGTERM)
     run.communicate(timeout=90)
     assert run.returncode == 143

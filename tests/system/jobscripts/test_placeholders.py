@@ -1,4 +1,4 @@
-"""A factor's level in a command: bash itself says that it stays one argument, wherever it stands."""
+"""A factor's level in a command: bash itself shows that it remains one argument at any position."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steelyard.jobscripts import environment, registry
 from steelyard.jobscripts.placeholders import fill, filled_command
 
 NASTY = ("a b", "it's", '"q"', "$HOME", "`id`", "a\\b", "*", "", "-n", "a;b", "!x", "ü", "$(id)")
-# QQ stands where the level is to come out.
+# QQ marks the position of the level.
 COMMANDS = {
     "bare": "printf '<%s>' {x}",
     "in double quotes": 'printf "<%s>" "pre{x}post"',

@@ -1,4 +1,4 @@
-"""The images and containers of docs/recipes/container.md, made as it says and entered."""
+"""The images and containers of docs/recipes/container.md, made as described and entered."""
 
 from __future__ import annotations
 

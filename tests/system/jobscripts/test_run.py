@@ -278,7 +278,7 @@ def test_in_slurm_one_step_starts_a_client_per_node(
 def test_slurm_is_asked_whether_it_was_the_time_limit(
     study: Study, slurm: Environment, tmp_path: Path, job_state: str, state: str
 ) -> None:
-    """Slurm 22.05 does not tell a job when it has to end."""
+    """Slurm 22.05 does not tell a job its end time."""
     for name, text in (
         (
             "scontrol",

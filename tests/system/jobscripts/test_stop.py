@@ -93,7 +93,7 @@ def test_ctrl_c_stops_a_run(study: Study) -> None:
 
 @pytest.mark.parametrize("inside", [False, True])
 def test_a_stopped_benchmarks_own_exit_code_is_kept(study: Study, inside: bool) -> None:
-    """However many signals come while it ends: bash's wait would tell -1, or the signal."""
+    """Its code is returned however many signals come while it ends: bash's wait would return -1."""
     study.body("trap : TERM; echo here; sleep 60; return 3", 8)
     level = told("unshare,containers=8") if inside else {}
     with study.start(**level) as child:

@@ -1,5 +1,8 @@
-"""Whoever asks for the job's nodes waits until the one that tells them has ended: else a slow node's
-record lacks what that used, and says so (of 16 records of XRootD runs on two guests 8)."""
+"""A query of the job's nodes waits until the answering process has ended.
+
+Otherwise a slow node's record lacks its usage, and reports that (of 16 records of XRootD runs on
+two guests 8).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 
 JOBSCRIPTS = Path(__file__).parents[3] / "jobscripts"
 LINGERS_S = 0.5
-# It has said all, and closed its output, before it ends.
+# It has printed everything, and closed its output, before it ends.
 SCRIPT = f"""
 source "$0/lib/nodes.sh"
 source "$0/xrootd/job.sh"

@@ -1,5 +1,7 @@
-"""`steelyard image make`: what is made where, what is refused, and what is left of one that ended
-early. No mirror is asked: a script stands in mmdebstrap's place."""
+"""`steelyard image make`: results, refusals, and leftovers of an interrupted one.
+
+No mirror is contacted: a script replaces mmdebstrap.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ makes = pytest.mark.skipif(
 
 
 def parts(folder: Path) -> list[str]:
-    """Of what is being made there."""
+    """Return the parts of an unfinished image."""
     return [path.name for path in folder.iterdir() if path.name.startswith(image.PART)]
 
 

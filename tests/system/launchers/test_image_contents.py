@@ -1,4 +1,6 @@
-"""What an image lacks: looked at inside, told with the command that makes a better one."""
+"""The missing contents of an image: examined, and reported with the command that makes a better
+one.
+"""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ def test_what_a_command_line_names_is_there_inside(tmp_path: Path) -> None:
 
 
 def test_the_profiler_finds_its_library_inside(tmp_path: Path) -> None:
-    """In a checkout it lies in build/lib, beside build/bin."""
+    """In a checkout it is in build/lib, next to build/bin."""
     (tmp_path / "build/bin").mkdir(parents=True)
     (tmp_path / "build/lib").mkdir()
     program = tmp_path / "build/bin/steelyard-mpiprof"

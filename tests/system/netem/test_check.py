@@ -118,7 +118,7 @@ def test_check_distrusts(policy: Path) -> None:
 
 
 def test_wrong_usage() -> None:
-    """Exit code 2; what comes of a wrong number is said."""
+    """The exit code is 2; the effect of a wrong number is reported."""
     assert netem("check", "delay=1ms", "--uid=-1", code=2) == (
         "--uid -1: expected a whole number from 0 to 4294967294"
     )

@@ -1,4 +1,4 @@
-"""`steelyard-node cache --cold`: caches are dropped for who waits for it, and for nobody else."""
+"""`steelyard-node cache --cold`: caches are dropped for a waiting caller, and for no other."""
 
 from __future__ import annotations
 

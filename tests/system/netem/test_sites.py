@@ -15,7 +15,7 @@ from steelyard.wrappers.netem import program
 
 
 def test_the_node_reads_what_was_compiled(compiled: Path) -> None:
-    """This machine has none of these addresses: every line was read before that is told."""
+    """This machine has none of these addresses; every line is read before that is reported."""
     with pytest.raises(ConditionError, match=r"sites\.sites: this node .* is in no site of it"):
         program.read_sites("sites", compiled.parent)
 

@@ -1,4 +1,4 @@
-"""CVMFS' cache is wiped with its limit: a stand-in for cvmfs_config, in a mount namespace."""
+"""CVMFS' cache is wiped with its limit: a replacement of cvmfs_config, in a mount namespace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ THRICE = """
 "$3" cache --cold --no-policy
 cat "$1"/said
 """
-# The stand-in of CVMFS ends by itself once somebody lets it: it was not killed.
+# The replacement ends by itself when a test permits it: it was not killed.
 HANGS = """
 printf '#!/bin/sh\nuntil [ -e %s/go ]; do sleep 0.05; done; : > %s/ended\n' "$1" "$1" > /usr/bin/cvmfs_config
 "$3" cache --cold --no-policy && exit 99
@@ -42,7 +42,7 @@ pytestmark = [
 ]
 
 
-# As cvmfs_config of CernVM-FS 2.12 tells of it (its cvmfs_reload).
+# The output of cvmfs_config of CernVM-FS 2.12 (its cvmfs_reload).
 PAUSING = "Pausing sft.cern.ch on /cvmfs/sft.cern.ch\n"
 WIPED = PAUSING + "Wiping out /var/lib/cvmfs/shared ... OK\nWiping out /cache2 ... OK\n"
 LEFT = (
@@ -91,7 +91,9 @@ def test_a_cache_that_was_left_is_not_cold_though_cvmfs_config_ends_well(tmp_pat
 def test_where_nothing_was_wiped_a_limit_is_refused_and_no_cold_cache_is_told(
     tmp_path: Path,
 ) -> None:
-    """No repository mounted since the node started: cvmfs_config says nothing and ends with 0."""
+    """No repository was mounted since the node's start: cvmfs_config prints nothing and ends with
+    0.
+    """
     done = run(tmp_path, 0, "")
     first, *_ = done.stdout.splitlines()
     said = json.loads(first)

@@ -125,7 +125,7 @@ def test_what_nobody_owns_any_more_is_reaped(lab: Lab) -> None:
 
 
 def wait_ending(lab: Lab, ending: subprocess.Popen[bytes]) -> None:
-    """Until the state says who undoes it: its echoes are under way."""
+    """Wait until the state names the process that undoes it: its echoes are under way."""
     until(lambda: state_has(lab, f'"watch_pid":{ending.pid},'), "it is about to end")
 
 
@@ -171,8 +171,10 @@ def test_clear_all_finds_a_root_that_no_state_knows(lab: Lab) -> None:
 
 
 def steps(lab: Lab, *words: str) -> list[tuple[str, int]]:
-    """The system calls of a command, beside those of waiting for tc: name, and the how many-th of
-    its name, as strace counts them."""
+    """Return the system calls of a command, without those of waiting for tc.
+
+    Each is a name, and its number among those of this name, as strace counts them.
+    """
     log = lab.run.parent / "calls"
     lab.inside("strace", "-e", f"trace={STEPS}", "-o", str(log), str(NODE), "netem", *words)
     names = [line.split("(")[0] for line in log.read_text().splitlines() if "(" in line]
@@ -219,7 +221,7 @@ def state_has(lab: Lab, pattern: str) -> bool:
 
 @pytest.mark.parametrize("moment", ["before", "meanwhile"])
 def test_whoever_asked_is_gone_before_it_is_in_place(lab: Lab, moment: str) -> None:
-    """He was killed while echoes were under way, and has nobody left who would undo it."""
+    """The caller was killed while echoes were under way: no process can undo the condition."""
     before = lab.tree()
     spec = "rate=2kbit,dev=v0,to=10.77.0.0/24"  # an echo takes 0.4 s there, five of them 3 s
     argv = ["nsenter", f"--net=/run/netns/{lab.here}", str(NODE), "netem", "apply", "--node=n",
@@ -243,7 +245,7 @@ def test_whoever_asked_is_gone_before_it_is_in_place(lab: Lab, moment: str) -> N
 
 
 def test_what_never_came_to_hold_leaves_no_document(lab: Lab) -> None:
-    """Whoever put it in place was killed before his echoes were back, his job's sampler, too."""
+    """The process that applied it was killed before its echoes were back; so was the sampler."""
     before = lab.tree()
     argv = ["nsenter", f"--net=/run/netns/{lab.here}", str(NODE), "netem", "apply", "--node=n",
             f"--run-dir={lab.run}", "--job-id=1", "--uid=0", "--no-policy"]  # fmt: skip

@@ -1,7 +1,9 @@
-"""A file of sites as one condition: every link its own queue, one way each, all undone together.
+"""A file of sites as one condition: every link has its own queue, one way each, all undone
+together.
 
-Everything happens in network namespaces made here, with an /etc of their own. A rate needs sch_tbf
-and sch_htb or sch_prio. STEELYARD_FAULT_TRIES: so many times as many kills (1; `tests/run.sh soak`: 30).
+Everything happens in network namespaces made here, with a private /etc. A rate needs sch_tbf and
+sch_htb or sch_prio. STEELYARD_FAULT_TRIES multiplies the number of kills (1; `tests/run.sh soak`:
+30).
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def lab(tmp_path: Path) -> Iterator[EtcLab]:
 
 
 def links(document: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """By the site they lead to."""
+    """Return the links by the sites that they lead to."""
     return {link["to_site"]: link for link in document["sites"]["links"]}
 
 
@@ -245,8 +247,11 @@ def segments(lab: Lab) -> int:
 
 
 def test_who_came_last_knows_no_better_what_a_device_could(lab: EtcLab) -> None:
-    """Three conditions: one that needs nothing, one that has set the device to one segment, and a
-    third that has found one. What the second has found is put back, whoever ends first."""
+    """The second condition's initial state is restored, whichever ends first.
+
+    Three conditions: one that needs nothing, one that sets the device to one segment, and a third
+    that finds that.
+    """
     before, found = lab.tree(), segments(lab)
     assert found > 1
     for job, kept in (("1", None), ("2", found), ("3", 1)):

@@ -1,6 +1,7 @@
-"""Conditions with steps: a trace of rates, which needs no sch_netem (sch_tbf, and sch_htb or sch_prio).
+"""Conditions with steps: a trace of rates, which needs no sch_netem (sch_tbf, and sch_htb or
+sch_prio).
 
-Everything happens in network namespaces made here, with an /etc of their own.
+Everything happens in network namespaces made here, with a private /etc.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def read_command(pid: str) -> bytes:
 
 
 def wait_for_steps(lab: EtcLab, count: int) -> None:
-    """Until the state has so many."""
+    """Wait until the state has that many steps."""
     deadline = time.monotonic() + WAIT_S
     while json.loads((lab.run / "netem/n.1.json").read_text())["trace"]["steps"] < count:
         assert time.monotonic() < deadline

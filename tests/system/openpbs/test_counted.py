@@ -1,4 +1,4 @@
-"""The hook of OpenPBS where the kernel counts: who runs it starts the job, as a mom does."""
+"""The hook of OpenPBS with the kernel's counts: the hook's parent starts the job, as a mom does."""
 
 from __future__ import annotations
 

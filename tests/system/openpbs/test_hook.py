@@ -1,4 +1,4 @@
-"""The hook with what a real OpenPBS told its hooks, and a real steelyard-node below it."""
+"""The hook with the data of a real OpenPBS, and a real steelyard-node below it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_job_is_measured_and_told_to_the_server(mom: Mom, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("event", ["EXECJOB_END", "EXECJOB_ABORT"])
 def test_an_end_without_a_begin(mom: Mom, event: str) -> None:
-    """Of a begin that failed nothing ran."""
+    """After a failed begin nothing ran."""
     told = mom.run({"event": event, "job": job(Exit_status="-2")})
     assert (told["accepted"], told["log"]) == (True, [])
     assert not list(mom.records.iterdir())
@@ -95,7 +95,7 @@ def test_begun_twice_is_one_record(mom: Mom) -> None:
 
 
 def test_what_pbs_attach_brings_is_told(mom: Mom) -> None:
-    """Nobody counts it here: the record says so."""
+    """The kernel does not count here: the record states that."""
     mom.run({"event": "EXECJOB_BEGIN", "job": job()})
     told = mom.run({"event": "EXECJOB_ATTACH", "job": job(), "pid": os.getpid()})
     assert (told["accepted"], told["log"]) == (True, [])
@@ -187,8 +187,10 @@ SHARED = (
 
 
 def qsub(mom: Mom, resources: dict[str, str], policy: str, **more: Any) -> str | None:
-    """What the server's hook says to `qsub -l ... -v STEELYARD_NETEM=delay=50ms`; None: queued. The
-    server has nodes of 4 processors; a job names no queue, as most do."""
+    """Return the answer of the server's hook to `qsub -l ... -v STEELYARD_NETEM=delay=50ms`.
+
+    None: queued. The server has nodes of 4 processors; a job names no queue, as most do.
+    """
     path = mom.home / "netem.conf"
     path.write_text(policy)
     mom.config["netem_policy"] = str(path)
@@ -391,8 +393,11 @@ def test_of_moms_that_share_a_machine_each_knows_its_own_tasks(
     ],
 )
 def test_the_group_of_pbs_cgroups_is_told(mom: Mom, tmp_path: Path, config: Any, name: str) -> None:
-    """Where the real hook made it: /proc/self/cgroup of jobs on 23.06.06 and master said
-    `cpuacct:/pbs_jobs.service/jobid/2.o23-srv`; its own systemd_escape() gave the other names."""
+    """It is the one that the real hook made.
+
+    /proc/self/cgroup of jobs on 23.06.06 and master was
+    `cpuacct:/pbs_jobs.service/jobid/2.o23-srv`; the other names are from its own systemd_escape().
+    """
     job_id = f"{os.getpid()}.vm"
     if config is not None:
         text = '{"cgroup_prefix": "pbs_jobs"}' if isinstance(config, str) else json.dumps(config)
@@ -426,7 +431,7 @@ def test_the_group_of_pbs_cgroups_is_told(mom: Mom, tmp_path: Path, config: Any,
         ("pack", "(vm:ncpus=4:mem=5kb)", True),
         ("scatter", "(vm:ncpus=3+vm:ncpus=1)+(b:ncpus=4)", True),
         ("pack", "(vm:ncpus=3)", False),
-        ("pack:shared", "(vm:ncpus=5)", None),  # the server was told of more than mom has found
+        ("pack:shared", "(vm:ncpus=5)", None),  # the server has more than mom has found
         ("pack", "(b:ncpus=4)", False),
     ],
 )

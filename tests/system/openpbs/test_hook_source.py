@@ -79,7 +79,7 @@ def test_what_is_printed_for_qmgr() -> None:
 
 
 def said_to_qmgr(folder: Path, there: bool) -> list[str]:
-    """What `qmgr.sh run` says to a server that has resources and hook already, or has not."""
+    """Return the output of `qmgr.sh run` for a server with or without resources and hook."""
     program = folder / "qmgr"
     answer = "exit 0" if there else "exit 1"
     program.write_text(

@@ -26,7 +26,7 @@ def test_a_folder_that_hangs_refuses_no_job_and_holds_none(mom: Mom, hangs_at: s
         ]
         mounted.answer()
         wait_for("it is recorded", lambda: texts(mounted) and all(map(is_ended, texts(mounted))))
-        # A second one would say falsely that its begin is not known.
+        # A second one would state falsely that its begin is unknown.
         assert len(texts(mounted)) == 1
     finally:
         mounted.end()

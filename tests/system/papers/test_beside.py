@@ -1,4 +1,4 @@
-"""`report STUDY --beside PAPER`: claims with verdicts, printed numbers beside ours, figures."""
+"""`report STUDY --beside PAPER`: claims with verdicts, printed numbers with ours, figures."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ def numbers_of(report: ComparisonReport, table: str) -> dict[tuple[str, str], tu
 
 
 def test_what_a_cache_of_cvmfs_saves_the_following_runs(tmp_path: Path) -> None:
-    """Table 2 tells a first run and following ones apart; ours are iterations of a run."""
+    """Table 2 distinguishes a first run and following ones; ours are iterations of a run."""
     report = beside(paper_studies.kommeri_cvmfs(), "kommeri2016", tmp_path)
     found = numbers_of(report, "Table 2")
     assert found["300", "data_from_cern_mb_first_run"] == (422, pytest.approx(420))

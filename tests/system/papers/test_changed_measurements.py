@@ -1,4 +1,4 @@
-"""What is told of the published data is computed from them: a changed value moves it."""
+"""Statements on the published data are computed from them: a changed value changes them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def printed() -> Told:
 
 @pytest.fixture
 def changed(tmp_path: Path) -> Change:
-    """What is told when the rows of one file are others; True: with the figures."""
+    """Return the statements if the rows of one file differ; True: with the figures."""
 
     def change(name: str, edit: Callable[[list[Row]], list[Row]], *figures: bool) -> Told:
         for path in FOLDER.glob("*.csv"):

@@ -1,7 +1,7 @@
-"""Each shipped study beside its paper: which of its conditions every claim and printed number takes.
+"""Each shipped study with its paper: the conditions that every claim and printed number uses.
 
-The studies are laid out by their own plans, so a claim that asks for what no study has, and one that
-takes conditions that the paper had not, turn this red. tests/data/papers has the words, read by hand.
+The studies have the conditions of their own plans. So a claim without a study, and one with
+conditions that the paper did not have, fail. tests/data/papers has the text, reviewed by hand.
 """
 
 from __future__ import annotations

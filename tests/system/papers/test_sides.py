@@ -42,7 +42,7 @@ def test_times_of_one_program_stand_beside_no_time_of_a_process_a_file(tmp_path:
 
 
 def test_linpack_of_the_printed_size_is_as_printed(tmp_path: Path) -> None:
-    """It has neither class nor ranks: those of NPB were asked of it, too."""
+    """It has neither class nor ranks, which were required as for NPB."""
     report = beside(paper_studies.jungels_hpl(), "jungels2012", tmp_path)
     assert [one.remark for one in report.values if one.row] == ["", ""]
     words = "XHPL is faster on physical nodes by a wide margin"
@@ -88,8 +88,10 @@ def test_table_1_of_ruiz_is_drawn_of_eight_containers(tmp_path: Path) -> None:
 
 
 def test_time_outs_of_tcp_are_judged_where_packets_are_lost(tmp_path: Path) -> None:
-    """By construction +50 % and +20 % in containers, −60 % by the shorter one; of FT, for which no
-    time-out was claimed, nothing is told on such a network."""
+    """They are +50 % and +20 % in containers by construction, −60 % by the shorter one.
+
+    For FT, without a claim of time-outs, nothing is reported on such a network.
+    """
     report = beside(paper_studies.ruiz_lossy(), "ruiz2015", tmp_path)
     seen = {one.claim.words: one.evidence for one in report.verdicts if one.evidence}
     assert {

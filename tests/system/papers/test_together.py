@@ -1,4 +1,4 @@
-"""Several studies of one paper beside it: `report STUDY STUDY --beside PAPER`."""
+"""Several studies of one paper: `report STUDY STUDY --beside PAPER`."""
 
 from __future__ import annotations
 
@@ -85,8 +85,10 @@ def jungels(name: str, kernels: dict[str, float], types: list[str]) -> StudyMake
 
 
 def test_runs_of_two_studies_are_paired_by_no_block(tmp_path: Path) -> None:
-    """Each virtual run has 0.7 of the physical one of its block's number: to pair them were to say
-    −30 % without any doubt."""
+    """Each virtual run takes 0.7 of the physical one with its block's number.
+
+    With pairs the report would state −30 % without any uncertainty.
+    """
     makers = [jungels(one, {"cg": 0.7}, [one]) for one in ("physical", "virtual")]
     (seen,) = judged(
         beside(makers, "jungels2012", tmp_path), "CG is slower on virtual nodes"

@@ -1,4 +1,4 @@
-"""The probe of this very machine beside what other programs say of it, and its command lines."""
+"""The probe of this machine, compared with other programs, and its command lines."""
 
 from __future__ import annotations
 
@@ -261,8 +261,11 @@ def test_a_root_that_is_not_there_is_wrong_usage(capsys: pytest.CaptureFixture[s
 
 
 def what_a_tree_keeps(document: dict[str, Any]) -> dict[str, Any]:
-    """What a recording must tell as the machine itself: all but identity, MAC addresses and what
-    perf_event_open(2) counts, which is asked of the running kernel."""
+    """Return what a recording must report like the machine itself.
+
+    It excludes identity, MAC addresses and the counts of perf_event_open(2), which the running
+    kernel is queried for.
+    """
     kept = {
         key: document[key] for key in ("node_type", "cpu", "memory", "clock", "tcp", "filesystems")
     }

@@ -1,4 +1,4 @@
-"""docs/data-protection.md: what it tells an admin to type erases a user, and no other."""
+"""docs/data-protection.md: its commands for an admin erase a user, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `steelyard publish` finds to write, and what it leaves alone; the writer is a stand-in."""
+"""What `steelyard publish` writes, and what it does not touch; the writer is simulated."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def test_report_writes_one_file_and_says_the_overheads(
 def test_each_study_has_a_report_of_its_own(
     synthetic: ModuleType, tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without -o, from wherever: beside the study, named by it."""
+    """Without -o, from any folder: next to the study, with its name."""
     for name in ("one", "two"):
         maker = synthetic.StudyMaker(name, {"clients": [1, 2]}, {"clients": 1})
         for number in range(6):
@@ -151,7 +151,7 @@ def test_options_that_would_be_ignored_are_refused(
 def test_a_study_is_not_taken_for_the_folder_of_figures(
     demo_folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--figures` takes what stands behind it, though most people will mean the study."""
+    """`--figures` uses the following argument, though most users will mean the study."""
     monkeypatch.chdir(demo_folder.parent)
     before = sorted(demo_folder.iterdir())
     assert main(["report", "--figures", demo_folder.name]) == 2

@@ -98,7 +98,7 @@ def test_json_is_what_the_command_prints(folder: Path, demo_summary: Summary) ->
 
 @pytest.fixture
 def wan(synthetic: ModuleType, tmp_path: Path) -> Path:
-    """Three delays, with bulk transfers beside the runs: slopes, and shares of two differences."""
+    """Make three delays, with bulk transfers in the runs: slopes, shares of two differences."""
     levels = ["none", FAR, "delay=50ms"]
     maker = synthetic.StudyMaker("wan", {"network": levels}, {"network": "none"})
     for number in range(1, 7):

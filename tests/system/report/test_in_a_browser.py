@@ -49,7 +49,7 @@ def test_forty_runs_are_four_printed_pages(
 
 
 def printed(tmp_path: Path, page: str) -> str:
-    """What stands on the paper."""
+    """Return the text on the paper."""
     source, paper = tmp_path / "printed.html", tmp_path / "printed.pdf"
     source.write_text(page, encoding="utf-8")
     chromium(tmp_path, "--no-pdf-header-footer", f"--print-to-pdf={paper}", source.as_uri())

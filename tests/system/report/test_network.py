@@ -48,7 +48,7 @@ def maker(synthetic: ModuleType) -> Any:
 
 
 def tcp(rtt: float, number: int) -> dict[str, Any]:
-    """What the sampler asked of the kernel; the last job lost its floor."""
+    """Return the sampler's TCP figures of the kernel; the last job lost its floor."""
     floor = None if number == RUNS else 0.9 * rtt + number * 1e-6
     return {
         "tcp_connections": 2,
@@ -127,7 +127,9 @@ def test_of_many_conditions_one_sentence_tells_the_ends(
 def test_runs_that_nothing_was_applied_to_are_counted_among_the_invalid(
     maker: Any, tmp_path: Path
 ) -> None:
-    """No network's row of theirs, yet they are asked for: as many are counted as reasons are told."""
+    """They have no row of a network, but requested one: the counts of runs and of reasons are
+    equal.
+    """
     for row in maker.rows["runs"]:
         if row["condition_label"] == "network=delay=25ms":
             row |= {"valid": False, "invalid_reason": "not applied on any node"}

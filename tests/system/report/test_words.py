@@ -134,7 +134,7 @@ def test_cancelled_runs_are_told_apart_from_failed_ones(
     assert "cancelled: " in page.read_text("utf-8")
 
 
-# Figures of six runs each side; which metric of which unit, better which way; what is told of it.
+# Figures of six runs each; metric with unit, the better direction; the reported text.
 SPREAD = (-0.05, -0.03, -0.01, 0.01, 0.03, 0.05)
 
 
@@ -167,7 +167,7 @@ def test_the_answer_names_figure_and_side(
     synthetic: ModuleType,
     tmp_path: Path,
 ) -> None:
-    """What may be gained is not told as a cost; twice as much and more is told as a factor."""
+    """A possible gain is not reported as a cost; twice as much and more is reported as a factor."""
     maker = synthetic.StudyMaker("one", {"clients": [1, 2]}, {"clients": 1})
     for clients, mean in ((1, 100.0), (2, 100.0 * factor)):
         for number, part in enumerate(SPREAD):
@@ -261,7 +261,7 @@ def test_both_ends_of_an_interval_are_percent_or_factors(
 def test_energy_of_few_runs_cannot_be_compared(
     runs: int, words: str, synthetic: ModuleType, tmp_path: Path
 ) -> None:
-    """Without intervals there is nothing to tell the ends of: the report ended with a traceback."""
+    """Without intervals no bounds can be reported: the report ended with a traceback."""
     maker = synthetic.StudyMaker("few", {"clients": [1, 2]}, {"clients": 1})
     for level in (1, 2):
         for number in range(runs):

@@ -44,7 +44,7 @@ def test_its_own_figures_come_first_and_are_means_over_the_runs(
 
 @pytest.mark.parametrize("launcher", ["bare", "unshare"])
 def test_elapsed_is_the_runs_as_in_a_study(capfd: Capture, tmp_path: Path, launcher: str) -> None:
-    """Of the clients; the container's start is told apart, and in the totals."""
+    """It is that of the clients; the container's start is separate, and in the totals."""
     words = ["run", "--benchmark", "app", "-p", "command=sleep 0.1", "--json", "-o", str(tmp_path)]
     assert cli.main([*words, "--in", launcher]) == 0
     said = json.loads(capfd.readouterr().out)

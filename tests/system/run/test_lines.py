@@ -1,4 +1,4 @@
-"""Which commands the words of `steelyard run` mean, and which need a shell: asked of sh itself."""
+"""Which commands the words of `steelyard run` mean, and which need a shell: checked with sh."""
 
 from __future__ import annotations
 

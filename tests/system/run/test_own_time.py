@@ -19,7 +19,7 @@ from steelyard.wrappers.commands import cli
 Capture = pytest.CaptureFixture[str]
 Run = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
-# What a program can tell of itself: less than its caller sees, which has its start and end, too.
+# A program's own report: less than its caller's, which includes its start and end.
 OWN = """
 import sys, time
 begin = time.monotonic()
@@ -30,7 +30,7 @@ open(sys.argv[1], "w").write(f"{time.monotonic() - begin} {time.process_time()}"
 
 
 def measure(capfd: Capture, place: Path, *words: str) -> Run:
-    """One run that ended with 0: what it said, its record, and the whole document."""
+    """Return a successful run's output, its record, and the complete document."""
     assert cli.main(["run", "--json", "-o", str(place), *words]) == 0
     document = json.loads(capfd.readouterr().out)
     (record,) = (place / "run-001").rglob("*.json")
@@ -38,7 +38,7 @@ def measure(capfd: Capture, place: Path, *words: str) -> Run:
 
 
 def attempt(place: Path) -> Path:
-    """Where the run's clients wrote."""
+    """Return the folder that the run's clients wrote to."""
     return place / "inside-001/runs/run/local.1"
 
 
@@ -46,7 +46,7 @@ def attempt(place: Path) -> Path:
 def test_elapsed_and_cpu_are_the_commands_own(
     capfd: Capture, tmp_path: Path, launcher: str
 ) -> None:
-    """Between what it knows of itself and what whoever is around it sees."""
+    """They are between the command's own report and that of its caller."""
     command = [sys.executable, "-c", OWN, str(tmp_path / "own")]
     monotonic = time.monotonic()
     said, record, _ = measure(capfd, tmp_path / "kept", "--in", launcher, "--", *command)

@@ -17,7 +17,7 @@ RUN = (sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "run")
 
 
 def steelyard(*words: str, given: str = "in\n") -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own: the measured command writes to its descriptors."""
+    """Run the command in a separate process: the measured command writes to its descriptors."""
     return subprocess.run([*RUN, *words], capture_output=True, text=True, check=False, input=given)
 
 
@@ -88,7 +88,7 @@ for _ in range(3):
 
 @pytest.mark.parametrize("rate", ["0", "10"])  # 0: no sample meets a child
 def test_what_children_used_that_nobody_waited_for_is_said(rate: str) -> None:
-    """Seen: 0.03 s and 20 B told for 0.45 s and 20.97 MB without a word, or elapsed withheld, too."""
+    """Observed: 0.03 s and 20 B for 0.45 s and 20.97 MB without a note, or elapsed omitted, too."""
     options = ("--no-bpf", f"--sample-rate={rate}", "--json")
     (one,) = json.loads(steelyard(*options, "--", sys.executable, "-c", IGNORED, given="").stdout)[
         "commands"
@@ -125,7 +125,7 @@ def test_what_the_host_took_is_in_the_record(tmp_path: Path) -> None:
 
 
 def counted(done: subprocess.CompletedProcess[str]) -> list[int]:
-    """What `wc -l` printed."""
+    """Return the number that `wc -l` printed."""
     return [int(line) for line in done.stdout.splitlines() if line.isdecimal()]
 
 

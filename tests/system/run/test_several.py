@@ -204,7 +204,7 @@ def test_ctrl_c_tells_what_is_known(tmp_path: Path) -> None:
 
 
 def on_a_terminal(*arguments: str) -> str:
-    """What stands on stderr in the end, and before."""
+    """Return what is on stderr at the end, and what was before."""
     ours, its = pty.openpty()
     child = subprocess.Popen(
         [*RUN, *arguments],
@@ -215,7 +215,7 @@ def on_a_terminal(*arguments: str) -> str:
     try:
         while chunk := os.read(ours, 65536):
             said += chunk
-    except OSError:  # Linux says EIO when the other end is closed
+    except OSError:  # Linux returns EIO when the other end is closed
         pass
     os.close(ours)
     assert child.wait(60) == 0

@@ -334,7 +334,7 @@ def test_a_cgroup_that_goes_before_anybody_read_its_last_is_told(sampler: Any) -
     not Path("/sys/fs/cgroup/cpuacct/cpuacct.usage").exists(), reason="needs cgroup version 1"
 )
 def test_a_cgroup_that_nobody_came_into_lacks_nothing(sampler: Any) -> None:
-    """On a sister that runs no task of the job."""
+    """A cgroup that no process entered is complete, as on a sister that runs no task of the job."""
     group = Path(f"/sys/fs/cgroup/cpuacct/steelyard-test-{os.getpid()}")
     group.mkdir()
     try:

@@ -1,4 +1,4 @@
-"""/etc/steelyard/node.conf: what `steelyard doctor` says of it is what the sampler makes of it."""
+"""/etc/steelyard/node.conf: the report of `steelyard doctor` agrees with the sampler's use."""
 
 from __future__ import annotations
 

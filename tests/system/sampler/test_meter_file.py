@@ -1,4 +1,4 @@
-"""A meter of the administrator's own: a file that a program of his writes."""
+"""An administrator's own meter: a file that a program of theirs writes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def meters(tree: Path) -> list[dict[str, Any]]:
 def test_power_that_rises_evenly_is_integrated_by_its_own_times(
     sampler: Any, tmp_path: Path, waiting: Any
 ) -> None:
-    """100 W and 50 W more each second, told five times a second."""
+    """100 W and 50 W more each second, reported five times per second."""
 
     def power(at: float) -> str:
         return watts(100 + 50 * (at - began), at=at)

@@ -1,4 +1,4 @@
-"""Which GPUs are the job's, by what its tasks have said; their joules against those of the library."""
+"""A job's GPUs, from the reports of its tasks; their joules against those of the library."""
 
 from __future__ import annotations
 

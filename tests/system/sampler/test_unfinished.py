@@ -1,4 +1,4 @@
-"""Records of samplers that were killed are finished by whoever comes next."""
+"""Records of samplers that were killed are finished by the next sampler or command."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Nobody but a scheduler's own files knows it; and another one needs no change elsewhere.
+"""Only a scheduler's own files depend on it; another one needs no change elsewhere.
 
-The other one is the test's own, no more of Torque than its recorded log and these checks need.
+The other one belongs to the test, with only the parts of Torque that its recorded log and these
+checks need.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The reader of sacct, fed with what three releases of Slurm said (tests/data/sacct/*/ORIGIN)."""
+"""The reader of sacct, with the output of three releases of Slurm (tests/data/sacct/*/ORIGIN)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_what_sacct_is_asked(stub: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     ]
 
 
-REFUSED = (  # as 22.05.8 says it when slurmdbd is not there
+REFUSED = (  # the message of 22.05.8 without slurmdbd
     "sacct: error: slurm_persist_conn_open_without_init: failed to open persistent connection to "
     "host:127.0.0.1:1: Connection refused\nsacct: error: Sending PersistInit msg: Connection "
     "refused\nsacct: error: Problem talking to the database: Connection refused\n"
@@ -63,7 +63,7 @@ def test_a_sacct_that_hangs_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_line_break_in_a_comment_is_part_of_it(tmp_path: Path) -> None:
-    """`steelyard publish` asks for it last, and one job with such a comment stopped it."""
+    """`steelyard publish` requests it last, and one job with such a comment stopped it."""
     program = tmp_path / "sacct"
     cells = {"JobID": "7", "JobIDRaw": "7", "State": "COMPLETED", "AdminComment": "one\ntwo"}
     program.write_text(

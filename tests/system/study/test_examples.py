@@ -1,4 +1,4 @@
-"""The example studies: each is accepted, submits what its head says, and is listed and documented."""
+"""The example studies: each is accepted, submits what its head states, is listed and documented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The locks of a study: asked for without holding them, and named where a disk has none."""
+"""The locks of a study: queried without taking them, and named if a disk has none."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def steelyard(environment: dict[str, str], *words: str | Path) -> subprocess.Com
 
 
 def told(done: subprocess.CompletedProcess[str]) -> str:
-    """The one line of a command that lacks locks."""
+    """Return the one line of a command without locks."""
     (line,) = done.stderr.splitlines()
     assert done.returncode == 3 and "has no locks" in line and "on a disk that has them" in line
     return line

@@ -117,7 +117,7 @@ def test_failed_runs_are_told_and_repeated_when_asked(
     command = ["submit", str(path), "--scheduler", "local"]
     assert cli.main(command) == 5
     assert {result["state"] for result in results(folder_of(path))} == {"failed"}
-    assert cli.main(command) == 5  # failed runs are not repeated unasked, and still told
+    assert cli.main(command) == 5  # failed runs are not repeated without a request, but reported
     assert len(results(folder_of(path))) == 2
     place.mkdir()
     assert cli.main([*command, "--retry-failed"]) == 0
@@ -126,7 +126,7 @@ def test_failed_runs_are_told_and_repeated_when_asked(
 
 
 def start_submit(path: Path, sigint: signal.Handlers = signal.SIG_DFL) -> subprocess.Popen[bytes]:
-    """A submit in a process of its own, its first run at work."""
+    """Start a submit in a separate process, with its first run in progress."""
     command = [sys.executable, "-P", "-m", "steelyard.wrappers.commands.cli", "submit", str(path)]
     before = signal.signal(signal.SIGINT, sigint)  # it is inherited
     child = subprocess.Popen([*command, "--scheduler", "local"], stderr=subprocess.DEVNULL)
@@ -181,7 +181,7 @@ def test_a_killed_submit_takes_its_run_with_it_and_leaves_no_lock(write_study: W
 def test_cancel_ends_the_submit_that_is_at_work(
     write_study: Write, capsys: Capture, sigint: signal.Handlers
 ) -> None:
-    """One that a script has started with `&` ignores SIGINT. When it says so, nothing runs."""
+    """One that a script started with `&` ignores SIGINT. When it reports the end, nothing runs."""
     path = write_study(text=LONG)
     child = start_submit(path, sigint)
     assert cli.main(["cancel", str(path)]) == 0

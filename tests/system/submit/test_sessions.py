@@ -1,4 +1,4 @@
-"""A study run again and again on this machine, as its page says: by hand, by cron, by a timer."""
+"""A study run repeatedly on this machine, as its page describes: by hand, by cron, by a timer."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def nightly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def block(language: str, first_line: str) -> str:
-    """Of the page."""
+    """Return a block of the page."""
     found = re.search(rf"```{language}\n({re.escape(first_line)}\n.*?)```", PAGE, re.DOTALL)
     assert found is not None
     return found[1]

@@ -1,4 +1,6 @@
-"""A study of one's own program over threads, executed here: its figures stand beside their levels."""
+"""A study of a user's program over threads, executed here: its figures are listed with their
+levels.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,7 @@ def test_threads_of_ones_own_program_come_to_the_report_and_to_compare(
 
 
 def check_words(capsys: Capture, mean_s: dict[int, float]) -> None:
-    """What the readers say."""
+    """Check the output of the readers."""
     capsys.readouterr()
     assert cli.main(["report", "sweep", "--json"]) == 0
     document = json.loads(capsys.readouterr().out)

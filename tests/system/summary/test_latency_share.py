@@ -26,7 +26,7 @@ BYTES = 1e9
 
 
 def alone(values: list[float]) -> list[list[float]]:
-    """Each run a job of its own."""
+    """Return runs that are a job each."""
     return [[value] for value in values]
 
 
@@ -193,7 +193,7 @@ def short_study(synthetic: ModuleType, folder: Path, bulk: str = "", **more: flo
 @pytest.mark.parametrize(
     ("bulk", "more", "needs"),
     [
-        ("", {}, "69"),  # from the delay that was asked for
+        ("", {}, "69"),  # from the requested delay
         ("", {"rtt_s": 0.1}, "69"),
         ("", {"bytes_needed": 77.7e6}, "77.70 MB"),  # the benchmark's own word
         ("iperf3", {}, None),  # omits its slow start
@@ -223,7 +223,7 @@ def test_a_transfer_bound_by_latency_gives_no_share(
 def test_what_a_transfer_is_its_parameters_say_and_not_the_label(
     synthetic: ModuleType, tmp_path: Path
 ) -> None:
-    """A label has only what tells a variant from its fellows: a single one has no parameters."""
+    """A label has only what distinguishes a variant from others: a single one has no parameters."""
     for number, given in enumerate(({"protocol": "udp"}, {"seconds": 2, "omit": 0}), 1):
         maker = synthetic.StudyMaker("only", {"network": ["none", FAR]}, {"network": "none"})
         for block in range(1, 6):

@@ -41,8 +41,10 @@ def refuse(word: str) -> None:
 
 @pytest.fixture
 def told(synthetic: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Told:
-    """The row of the condition as `steelyard report --json` tells it; with `page` as `--export json`
-    does, which writes the page, too."""
+    """Return the row of the condition in `steelyard report --json`.
+
+    With `page` it is that of `--export json`, which writes the page, too.
+    """
 
     def report(
         base: Values,
@@ -164,7 +166,7 @@ def test_a_count_that_varies_on_one_side_has_an_interval(told: Told) -> None:
 
 
 def test_what_cannot_be_negative_has_no_negative_bound(told: Told) -> None:
-    """elapsed -137 … 1421 % was told, and -681 kB read."""
+    """elapsed -137 … 1421 % was reported, and -681 kB read."""
     row = told([40.0, 30.0, 50.0, 45.0], [1.0, 80.0, 2.0, 3.0], unit="bytes")
     assert row["low"] == 0.0 and row["overhead_low"] == -1.0
     around = told(STEADY[:4], [-3.0, 5.0, -4.0, 6.0], None, "1")  # a figure that has both signs

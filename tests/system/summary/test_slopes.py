@@ -1,4 +1,4 @@
-"""Slopes over numeric factors: which levels are numbers, what the table says."""
+"""Slopes over numeric factors: the levels that are numbers, and the text of the table."""
 
 from __future__ import annotations
 

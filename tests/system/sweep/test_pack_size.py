@@ -1,4 +1,4 @@
-"""A pack is bound by its bytes: in memory, on the disk, and for who reads one job of it."""
+"""A pack is limited by its bytes: in memory, on the disk, and for a reader of one job."""
 
 from __future__ import annotations
 

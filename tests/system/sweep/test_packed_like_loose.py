@@ -37,7 +37,7 @@ def site(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
 def answers(
     site: Lab, capsys: pytest.CaptureFixture[str], shown: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """What each command says, in JSON where it can, without the folder that files were unpacked to."""
+    """Return each command's output, in JSON if possible, without the folder of unpacked files."""
     shutil.rmtree(site.dir, ignore_errors=True)
     run(site)
     columns = {"jobs": "*", "records": "* EXCLUDE (file)", "gaps": "*"}

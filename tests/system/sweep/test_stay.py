@@ -1,4 +1,4 @@
-"""What no pack takes: told with its reason, removed by age and quota, counted to the byte."""
+"""Files that no pack takes: reported with the reason, removed by age and quota, counted exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples that a sweep thins: totals stay, every reader is told, and nobody's whole ones are lost."""
+"""Samples that a sweep thins: totals remain, readers report it, other users' remain complete."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def without_answer(cluster: Cluster) -> None:
 
 
 def with_own_folder(cluster: Cluster) -> None:
-    """Its record_dir is not the first node's."""
+    """Give a node a record_dir that differs from the first node's."""
     own = cluster.base / "own"
     own.mkdir()
     configure_sister(cluster, str(cluster.records), str(own))

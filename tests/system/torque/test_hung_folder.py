@@ -1,4 +1,4 @@
-"""A folder of records that does not answer: pbs_mom's scripts come back, and say yes."""
+"""A folder of records that does not respond: pbs_mom's scripts return successfully."""
 
 from __future__ import annotations
 

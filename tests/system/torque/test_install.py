@@ -1,4 +1,4 @@
-"""Our scripts in a mom_priv, and a site's own beside them."""
+"""Our scripts in a mom_priv, together with a site's own."""
 
 from __future__ import annotations
 

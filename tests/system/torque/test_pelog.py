@@ -223,7 +223,7 @@ def test_a_first_node_without_the_moms_file_asks_the_server_who_is_alone(
     "alarm", ["$prologalarm 14", "$prologalarm 014 # seconds", "\t$prologalarm  14\r", "$prologalarm 300\n$prologalarm 14"]
 )  # fmt: skip
 def test_it_ends_before_the_alarm_that_would_try_the_job_again_for_ever(cluster: Cluster, alarm: str) -> None:  # fmt: skip
-    """pbs_mom gives it 14 s less 10; what else stands in the line ends no job."""
+    """pbs_mom's alarm is at 14 s minus 10; another value in the line ends no job."""
     (cluster.first.mom_priv / "config").write_text(f"$pbsserver vm\n{alarm}\n")
     program = cluster.base / "libexec/steelyard/steelyard-node"
     program.unlink()
@@ -235,7 +235,7 @@ def test_it_ends_before_the_alarm_that_would_try_the_job_again_for_ever(cluster:
 
 
 def test_blanks_around_a_key_are_no_part_of_its_value(cluster: Cluster) -> None:
-    """As steelyard-node reads the same file."""
+    """steelyard-node reads the same file in the same way."""
     text = cluster.config.read_text()
     cluster.config.write_text(re.sub(r"^(\w+)=(.*)$", r" \1\t=  \2 \r", text, flags=re.MULTILINE))
     given = cluster.given("torque.prologue.0.vm", resources="nodes=1")
@@ -322,7 +322,7 @@ def test_thirty_killed_prologues_leave_nothing(cluster: Cluster) -> None:
 
 
 def test_a_sister_without_an_epilogue_is_swept(cluster: Cluster) -> None:
-    """As when the first node's prologue said no: Torque runs no epilogue.parallel then."""
+    """If the first node's prologue refuses, Torque runs no epilogue.parallel."""
     given = cluster.given("torque.prologue.parallel.203.vm")
     assert cluster.sister.pelog("prologue.parallel", given) == 0
     sweep = cluster.base / "torque-sweep"

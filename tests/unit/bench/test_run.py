@@ -1,4 +1,4 @@
-"""Benchmarks run, and say what they measured."""
+"""Benchmarks run, and print their measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded output with one figure changed so that it contradicts another: refused, and said why."""
+"""Recorded output with one changed figure that contradicts another: refused with a reason."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refusal(folder: Path, name: str, text: str, given: Given) -> str:
     return str(caught.value)
 
 
-# --- HPL: PASSED is printed, the residual says otherwise ---
+# --- HPL: PASSED is printed, the residual contradicts it ---
 
 XHPL: Given = {"n": 1000, "nb": 64, "q": 2, "xhpl": "/opt/xhpl"}
 

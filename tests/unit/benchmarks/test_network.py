@@ -115,7 +115,7 @@ def test_mpi_takes_latency_from_the_smallest_and_bandwidth_from_the_largest(
     assert len(values) == 2 * 7
 
 
-# --- damaged ones, failures, and others than were asked for ---
+# --- damaged ones, failures, and others than requested ---
 
 
 @pytest.mark.thorough
@@ -186,7 +186,7 @@ def test_a_client_that_said_why_it_failed_is_quoted(tmp_path: Path) -> None:
 
 
 def test_a_profiles_seconds_are_the_mean_of_the_ranks(tmp_path: Path) -> None:
-    """Table 1 of Ruiz et al. 2015 tells them in ms: about 1,040 of MPI_Init with 16 processes."""
+    """Table 1 of Ruiz et al. 2015 has them in ms: about 1,040 of MPI_Init with 16 processes."""
     sums = {"init_s": 16 * 1.04, "communication_s": 16 * 0.26, "computation_s": 16 * 2.7}
     total = {**sums, "total_s": 16 * 4.0, "calls_without_size": 1}
     document = {"format": "steelyard-mpiprof", "version": 2, "ranks": [{}] * 16, "total": total}

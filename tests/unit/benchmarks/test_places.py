@@ -1,4 +1,4 @@
-"""A benchmark is its folder: what else has to know of it asks its description."""
+"""A benchmark is its folder: other code reads its description."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ KEYS = (
 
 
 def record(node: str = "n1") -> dict[str, Any]:
-    """What a right scale makes of it."""
+    """Return the record that a correct measurement makes of it."""
     return {
         "node": node,
         "complete": True,
@@ -237,7 +237,7 @@ def test_a_job_without_accounting_is_red() -> None:
 
 
 def test_of_another_node_nothing_may_be_missing() -> None:
-    """A sample of 0.1 s before its step's end would lack as much of its CPU."""
+    """A sample 0.1 s before its step's end would lack as much of its CPU."""
     sums = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
     whole = comment() | {"nodes_measured": 2} | {key: 2 * comment()[key] for key in sums}
     for short, found in ((0, set()), (0.05, {("CPU", "accounting")})):

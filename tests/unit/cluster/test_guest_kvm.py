@@ -1,4 +1,7 @@
-"""What a guest of QEMU with KVM needs, told without starting any (tests/guests/nodes/test_virtual_kvm.py does)."""
+"""The requirements of a guest of QEMU with KVM; none is started here.
+
+tests/guests/nodes/test_virtual_kvm.py starts one.
+"""
 
 from __future__ import annotations
 

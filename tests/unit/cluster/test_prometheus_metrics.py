@@ -1,4 +1,4 @@
-"""Counters for Prometheus: names, values, never smaller than before, no more lines than allowed."""
+"""Counters for Prometheus: names, values, never decreasing, no more lines than allowed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_line_is_of_the_format_and_every_sum_is_there(lab: Lab) -> None:
     assert not [x for x in text.splitlines() if not (x.startswith("# ") or re.fullmatch(sample, x))]
     assert found[f"steelyard_user_energy_joules_total {ODD}"] == 123.5
     assert found[f"steelyard_user_cpu_unused_seconds_total {ODD}"] == 35.0
-    # Of ada's only job nobody knows the joules: there is no sum, and it says of how many.
+    # The joules of ada's only job are unknown: there is no sum, and the number of jobs is reported.
     assert "steelyard_user_energy_joules_total ada" not in found
     assert found["steelyard_user_energy_joules_known_jobs_total ada"] == 0.0
     assert found["steelyard_user_jobs_total ada"] == 1.0
@@ -75,7 +75,7 @@ def test_a_counter_never_goes_back_and_who_is_among_the_others_stays_there(lab: 
     text = file.read_text(encoding="utf-8").replace('username="eve"} 1.0', 'username="eve"} 9.0')
     file.write_text(text, encoding="utf-8")
     assert written(lab)[f"{jobs} eve"] == 9.0
-    # Of another database they begin anew.
+    # Of another database they restart.
     file.write_text(text.replace("# steelyard database ", "# steelyard database x"), "utf-8")
     assert written(lab)[f"{jobs} eve"] == 1.0
 

@@ -1,4 +1,4 @@
-"""A cluster's accounting is asked for a day at a time; what lies on a border is in two answers."""
+"""A cluster's accounting is queried a day at a time; jobs on a border are in two answers."""
 
 from __future__ import annotations
 

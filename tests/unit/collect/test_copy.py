@@ -51,7 +51,7 @@ def test_a_full_disk_is_told_and_no_part_is_taken_for_the_whole(
 
 
 def left(folder: Path, text: str) -> Path:
-    """As the node program leaves its files."""
+    """Write files as the node program does."""
     source = folder / "n1.1.csv"
     source.unlink(missing_ok=True)
     source.write_text(text, encoding="ascii")

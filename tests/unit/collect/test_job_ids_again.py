@@ -61,7 +61,7 @@ def test_when_ours_is_purged_the_later_one_is_not_taken_for_it() -> None:
 
 
 def test_a_job_that_was_resized_is_one() -> None:
-    """Slurm keeps a row of each size: the first says RESIZING, both the same number of starts."""
+    """Slurm has a row of each size: the first is RESIZING, both have the same number of starts."""
     found = attempts(row(0, "0", State="RESIZING"), row(0, "0", Start=str(AT + 3)))
     assert [attempt for _, attempt in found] == ["7.0", "7.0"]
 

@@ -22,7 +22,7 @@ REPEAT = 12  # from 10 blocks on, conditions of one study are paired by block
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, synthetic: Any) -> Path:
-    """Two sessions of demo; the second is 10 % slower, and lacks the condition clients=2 of HPL."""
+    """Make two sessions of demo; the second is 10 % slower, and lacks clients=2 of HPL."""
     parent = tmp_path_factory.mktemp("compare")
     for number, name in enumerate(("before", "after"), 1):
         path = synthetic.demo("demo", repeat=REPEAT).write(parent / "demo.sessions" / name)

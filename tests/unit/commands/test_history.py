@@ -1,4 +1,4 @@
-"""`steelyard history`: exit codes, files, and what wrong input says."""
+"""`steelyard history`: exit codes, files, and messages on wrong input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `steelyard doctor` says one can do now: as its checks say, and as it turns out."""
+"""The capabilities that `steelyard doctor` reports: they follow its checks, and are real."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RIGHT = [
 
 
 def told(*changed: Check, root: bool = True) -> dict[str, tuple[bool, str]]:
-    """By what one may want to do."""
+    """Return the reports by capability."""
     names = {check.name for check in changed}
     checks = [*(check for check in RIGHT if check.name not in names), *changed]
     return {

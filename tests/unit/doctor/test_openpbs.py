@@ -1,4 +1,4 @@
-"""What `steelyard doctor` says of OpenPBS' hook, from what qmgr and a mom's folder show."""
+"""The report of `steelyard doctor` on OpenPBS' hook, from qmgr and a mom's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`steelyard doctor --nodes`: what nodes say, summed up, and who says nothing."""
+"""`steelyard doctor --nodes`: the nodes' reports, summarized, and nodes without a report."""
 
 from __future__ import annotations
 

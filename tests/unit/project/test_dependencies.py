@@ -1,4 +1,4 @@
-"""What setup.cfg declares is what the packages import: no more, no less."""
+"""setup.cfg declares exactly what the packages import."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BROUGHT = {"markupsafe", "cramjam"}  # part of the interface of jinja2, and of u
 
 
 def declared() -> set[str]:
-    """Distributions that whoever runs Steelyard has, or may have."""
+    """Return the distributions that Steelyard requires, and optional ones."""
     parser = configparser.ConfigParser()
     parser.read(ROOT / "setup.cfg")
     extras = parser["options.extras_require"]

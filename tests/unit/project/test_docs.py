@@ -1,4 +1,4 @@
-"""The pages say what is there: links lead somewhere, commands and targets exist."""
+"""The pages are correct: targets of links, commands and make targets exist."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_the_changelog_has_this_version() -> None:
 
 
 def test_every_dependency_has_its_line() -> None:
-    """docs/dependencies.md says why each is there."""
+    """docs/dependencies.md states why each is needed."""
     page = (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8")
     setup = (ROOT / "setup.cfg").read_text(encoding="utf-8")
     names = re.findall(

@@ -16,7 +16,7 @@ EXAMPLE = re.compile(r"^  (?:sudo )?steelyard (.*)$", re.MULTILINE)
 
 
 def help_of(name: str) -> str:
-    """As on a terminal of any width."""
+    """Return the help as on a terminal of any width."""
     return parsers.make_parser(name, cli.COMMANDS[name]).format_help()
 
 

@@ -36,7 +36,7 @@ def rooms_of(package: str, root: Path = ROOT) -> list[str]:
 
 
 def imports(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of all that is imported, wherever it stands in the file."""
+    """Return line and dotted name of everything that is imported anywhere in the file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)

@@ -21,7 +21,7 @@ PLUGINS: dict[str, set[str]] = {
     "uml": set(),
 }
 MADE_BY_THE_BUILD = {"job_usage_object.h", "layout_hash.h"}
-# The program is nobody's to stand on; its parts are in the library for their tests alone.
+# No room may depend on the program; its parts are in the library for their tests only.
 TOPMOST = "plugins/node/program"
 # main() and the commands and callbacks that are called from tables.
 DECLARED = re.compile(r"main|cmd_\w+|spank_steelyard")
@@ -38,7 +38,7 @@ def sources(root: Path = ROOT) -> list[Path]:
 
 
 def room_of(path: Path, rooms: list[str], root: Path = ROOT) -> str | None:
-    """The innermost room of the map that a file lies in."""
+    """Return the innermost room of the map that contains a file."""
     above = (folder.relative_to(root).as_posix() for folder in path.parents if folder != root)
     return next((folder for folder in above if folder in rooms), None)
 
@@ -52,7 +52,9 @@ def includes(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def found_at(path: Path, name: str, root: Path) -> Path | None:
-    """What the compiler would take: beside the file, in plugins/node, at the top."""
+    """Return the file that the compiler includes: next to the source, in plugins/node, or at the
+    top.
+    """
     places = (path.parent / name, root / "plugins/node" / name, root / name)
     return next((place for place in places if place.is_file()), None)
 

@@ -1,7 +1,8 @@
-"""`steelyard` understands every command of the pages (tests/system/project executes most of them).
+"""`steelyard` accepts every command of the pages (tests/system/project executes most of them).
 
-A block is fenced, or indented by four; a command stands behind `$ ` (or `# `, as root), in a page for
-admins also at the start of the line. Recipes are executed on a cluster: tests/guests/nodes/test_recipes.py.
+A block is fenced, or indented by four; a command follows `$ ` (or `# `, as root), in a page for
+admins it may also begin the line. Recipes are executed on a cluster:
+tests/guests/nodes/test_recipes.py.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def ours(command: str) -> Iterator[list[str]]:
 
 
 def test_there_are_blocks_and_each_is_seen() -> None:
-    """A line that begins with a prompt is a command, wherever it stands."""
+    """A line that begins with a prompt is a command, anywhere."""
     assert len(EVERY) > 100
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
@@ -137,7 +138,7 @@ def test_steelyard_understands_it(page: str, command: str) -> None:
 
 
 def options_of(name: str) -> set[str]:
-    """All that a command takes, those of its own commands too."""
+    """Return all options of a command, and those of its subcommands."""
     found: set[str] = set()
     waiting = [parsers.make_parser(name, "")]
     while waiting:

@@ -1,4 +1,4 @@
-"""What `steelyard publish` finds to write, and what it leaves alone; the writer is a stand-in."""
+"""What `steelyard publish` writes, and what it does not touch; the writer is simulated."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Accounting(sacct.Sacct):
         self.said = rows
 
     def read_starts(self, fields: Any, *which: str) -> list[AccountingRow]:
-        """All of them."""
+        """Return all starts."""
         self.which = which
         return list(self.said)
 
@@ -51,7 +51,7 @@ def look(folder: Path, *rows: AccountingRow, **more: Any) -> publish.PublishResu
 
 
 def written(found: publish.PublishResult) -> dict[str, Any]:
-    """What the only job of a pass is to have."""
+    """Return the comment that the only job of a pass must get."""
     (wish,) = found.planned
     own = json.loads(wish.document["own"])
     assert json_fields.compare("admin_comment", own) == []
@@ -59,7 +59,7 @@ def written(found: publish.PublishResult) -> dict[str, Any]:
 
 
 def own_of(document: dict[str, Any]) -> dict[str, Any]:
-    """Our value, with all that goes without saying."""
+    """Return our value, including its defaults."""
     return admin_comment.fill_in_defaults(json.loads(document["own"]))
 
 
@@ -83,8 +83,10 @@ def test_what_was_missed_is_made_from_the_record(tmp_path: Path) -> None:
 
 
 def test_which_jobs_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever zone this is: sacct reads UTC from us. And by state: without, slurmdbd passes over jobs
-    that it was never told the eligible time of."""
+    """In any time zone, since sacct reads UTC from us. Jobs are selected by state.
+
+    Otherwise slurmdbd omits jobs whose eligible time it never got.
+    """
     accounting = Accounting()
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
@@ -283,7 +285,7 @@ def test_jobs_of_two_clusters_with_one_id_are_two(tmp_path: Path) -> None:
 
 
 def test_of_a_requeued_job_the_last_start_has_its_own_record(tmp_path: Path) -> None:
-    """And says when it was submitted, by which Slurm's own last job of that id is told apart."""
+    """It also has the submission time, which identifies the job among those of the same id."""
     HELP.write_record(tmp_path / "7", "n1", START - 50, "7", tags={"start": "1"})
     HELP.write_record(tmp_path / "7", "n1", START, "7", tags={"start": "2"})
     before = str(int(START) - 50)

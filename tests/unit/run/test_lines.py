@@ -1,4 +1,4 @@
-"""Which commands the words of `steelyard run` mean, and which need a shell: asked of sh itself."""
+"""Which commands the words of `steelyard run` mean, and which need a shell: checked with sh."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.run import arguments, command_line
 
-# What sh makes of each is not its plain words.
+# sh does not take these as plain words.
 SHELL = {
     "printf x | cat": "'|'",
     "printf x; printf y": "';'",

@@ -93,7 +93,7 @@ def test_no_value_is_not_zero() -> None:
 
 
 def test_what_cannot_be_negative_has_no_negative_bound() -> None:
-    """26 ms: -17.9 … 69.9 ms was told."""
+    """26 ms: -17.9 … 69.9 ms was reported."""
     runs = [
         measurement.Measurement(n, 0, None, {"elapsed_s": v}, {})
         for n, v in enumerate((0.0225, 0.0295), 1)

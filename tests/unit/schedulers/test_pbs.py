@@ -292,7 +292,7 @@ def test_a_users_variables_do_not_change_the_answers(monkeypatch: Patch) -> None
     assert own["QSTATRCHOME"] == "/dev/null"
 
 
-# As Torque 6.1.3 and OpenPBS 23.06 said it, stopped or asked by a wrong name.
+# Messages of Torque 6.1.3 and OpenPBS 23.06, stopped or called by a wrong name.
 SAID = [
     (("\nUnable to communicate with vm(10.231.0.11)\nCannot connect to specified server host 'vm'.\n"
      "qstat: cannot connect to server vm (errno=111) Connection refused\n"

@@ -1,4 +1,4 @@
-"""What `status` says of jobs that PBS ended: what collect says, by one rule."""
+"""`status` and collect report jobs that PBS ended by the same rule."""
 
 from __future__ import annotations
 

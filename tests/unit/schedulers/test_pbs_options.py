@@ -1,4 +1,4 @@
-"""What a study may ask of PBS, and what is refused with a way out."""
+"""Options of PBS in a study, and refused ones with an alternative."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ OF_NODES = {
 
 
 def nodes_requested(pbs: PaperPbs) -> list[str]:
-    """What the jobs asked qsub for, of nodes."""
+    """Return the nodes that the jobs requested of qsub."""
     options = (option for job in pbs.options() for option in job)
     return sorted(one for one in options if one.startswith(("-l nodes=", "-l select=")))
 

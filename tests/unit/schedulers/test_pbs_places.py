@@ -1,4 +1,4 @@
-"""Nodes on PBS: what a study says of them, joined with what it says of the job."""
+"""Nodes on PBS: a study's nodes are joined with its options for the job."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Nobody but a scheduler's own files knows it; and another one needs no change elsewhere.
+"""Only a scheduler's own files depend on it; another one needs no change elsewhere.
 
-The other one is the test's own, no more of Torque than its recorded log and these checks need.
+The other one belongs to the test, with only the parts of Torque that its recorded log and these
+checks need.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def test_who_ends_children_first_is_one_of_them() -> None:
 
 
 def test_every_method_is_asked_for() -> None:
-    """By somebody who knows no scheduler: what nobody asks need not be written."""
+    """Code that knows no scheduler calls it: an uncalled method would be unnecessary."""
     asked = "".join(
         (ROOT / name).read_text(encoding="utf-8")
         for name, _ in trees()
@@ -105,7 +106,7 @@ command = "echo $SY_ATTEMPT"
 
 
 class Torque(Scheduler):
-    """Each run a job of its own."""
+    """Submits each run as a separate job."""
 
     name = "torque"
 
@@ -166,7 +167,7 @@ class Torque(Scheduler):
         return {}
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
-        """From the log's records of ends."""
+        """Return the ended runs of the log's records of ends."""
         ends = dict(re.findall(r";E;([^;]+);.* Exit_status=(-?\d+)", LOG.read_text()))
         return {
             entry.run_ids[0]: Task("completed" if ends[entry.job_id] == "0" else "failed",
@@ -195,5 +196,5 @@ def test_a_place_that_the_scheduler_does_not_take_is_refused(
 ) -> None:
     file = tmp_path / "two.toml"
     file.write_text(STUDY.replace("-l nodes={nodes}:virtual", "-t1"), encoding="utf-8")
-    assert cli.main(["submit", str(file), "--scheduler", "slurm"]) == 2  # whoever it is for
+    assert cli.main(["submit", str(file), "--scheduler", "slurm"]) == 2  # whoever calls it
     assert "place.virtual.torque: Steelyard sets -t itself" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""What to ask for next time: only where it is safe to say."""
+"""Advice on the next request: only where it is safe."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def test_without_a_peak_nothing_is_said_of_cpus(
 def test_of_a_job_that_waited_for_cpus_nothing_is_said_of_them(
     tmp_path: Path, waited_s: float | None, scope: str | None, words: str, about: set[str]
 ) -> None:
-    """Seen: 66 s of two threads on a crowded node, 65.6 s waited; "1 will do" was said."""
+    """Observed: 66 s of two threads on a crowded node, 65.6 s waited; "1 will do" was reported."""
     record = {"elapsed_s": 3600.0, "pressure": {"cpu_some_s": waited_s, "scope": scope}}
     if scope == "host":
         steal = {"cpu_s": 3600.0, "node_steal_s": waited_s}
@@ -205,7 +205,7 @@ def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None
 
 
 def test_a_running_job_of_pbs_has_begun(tmp_path: Path) -> None:
-    """Seen: "CPU: it has not begun" beside 11.9 s used: qstat tells no time of a job that runs."""
+    """Observed: "CPU: it has not begun" with 11.9 s used: qstat has no times of a running job."""
     began = time.time() - 600
     job = view(tmp_path, state="running", elapsed_s=None, end_unix_s=None, start_unix_s=began)
     found = usage.compute_efficiency(job)

@@ -59,7 +59,7 @@ def test_it_is_what_seff_computes() -> None:
         assert 100 * held.cpu_s / (held.cpus * start.row.elapsed_s) == pytest.approx(cpu, rel=1e-9)
         assert held.resident_low_bytes and held.resident_high_bytes
         low, high = held.resident_low_bytes, held.resident_high_bytes
-        # sacct tells kilobytes of the largest task.
+        # sacct prints kilobytes of the largest task.
         assert low / held.memory_bytes <= memory / 100 * 1.001
         assert high / held.memory_bytes >= memory / 100 * 0.999
 
@@ -86,7 +86,7 @@ def test_what_was_held(
 
 
 def test_of_a_job_that_runs_no_cpu_time_is_known() -> None:
-    """sacct says 0 until its steps end."""
+    """sacct prints 0 until its steps end."""
     assert by_id("9").cpu_s is None
 
 
@@ -131,7 +131,7 @@ def told(**changed: str) -> tuple[AccountingRow, Allocation]:
         ("cpu=8,gres/gpu=0,mem=64G,node=1", 0, None),
         ("billing=8,cpu=8,mem=64G,node=1", None, "does not track gres/gpu"),
         ("cpu=8,gres/shard=4,mem=64G,node=1", None, "parts of GPUs (AllocTRES: gres/shard=4)"),
-        ("", None, None),  # of a job that waits nothing is said at all
+        ("", None, None),  # nothing is reported of a pending job
     ],
 )
 def test_gpus_that_no_tres_names_are_not_known(
@@ -221,6 +221,6 @@ def test_the_jobs_of_a_user_are_found_in_the_logs_of_pbs(pbs_rows: tuple[str, Pa
     (pbs_rows[1] / "20261121").write_bytes(log.read_bytes())
     ids = Pbs().list_recent_jobs("labpbs", 1795240000)
     assert "0.vm" in ids and "8[].vm" in ids and len(ids) == len(set(ids)) > 5
-    assert not any(text.startswith("8[1]") for text in ids)  # the array stands for its tasks
+    assert not any(text.startswith("8[1]") for text in ids)  # the array represents its tasks
     assert Pbs().list_recent_jobs("nobody", 1795240000) == []
     assert Pbs().list_recent_jobs("labpbs", 1795240000 + 5 * 86400) == []

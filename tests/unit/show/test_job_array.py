@@ -67,7 +67,7 @@ def test_what_is_not_known_of_a_task_is_at_least(tmp_path: Path) -> None:
 
 
 def test_the_table_ends_with_all_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Seen: "ask for one of 5_1, 5_2, 5_3" where users expect the array's table and sum."""
+    """Observed: "ask for one of 5_1, 5_2, 5_3" where users expect the array's table and sum."""
     views = tasks(tmp_path, {}, {"state": "running"})
     job_table.print_jobs(views, is_array=True)
     out = capsys.readouterr().out

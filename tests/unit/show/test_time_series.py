@@ -1,4 +1,4 @@
-"""What samples say over time: what was counted is all there, in its place."""
+"""Samples over time: all counts are included, at their times."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def test_two_nodes_add_up_and_one_that_ended_adds_nothing(tmp_path: Path) -> Non
 
 
 def test_a_meter_that_changes_seldom_is_no_power_that_comes_and_goes(tmp_path: Path) -> None:
-    """Ten samples a second of a meter that tells each 0.25 s: 0 and 150 W stood there for 60."""
+    """With ten samples per second of a meter that changes each 0.25 s, 0 and 150 W were shown for
+    60.
+    """
     lines = [(n / 10, "", "", str(15 * int(n / 10 / 0.25))) for n in range(101)]
     found = told(tmp_path, {"n1": lines}, pieces=50)
     assert found is not None

@@ -1,4 +1,4 @@
-"""Ours is read in each of its shapes, beside what others wrote."""
+"""Our comment is read in each of its forms, together with other text."""
 
 from __future__ import annotations
 

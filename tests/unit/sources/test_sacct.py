@@ -1,4 +1,4 @@
-"""The reader of sacct, fed with what three releases of Slurm said (tests/data/sacct/*/ORIGIN)."""
+"""The reader of sacct, with the output of three releases of Slurm (tests/data/sacct/*/ORIGIN)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ ASKED = tuple(name for name in sacct.FIELDS if name not in sacct.OPTIONAL)  # 22
 
 
 def asked_of(release: str) -> list[str]:
-    """The fields that sacct was asked for when its release was recorded."""
+    """Return the fields that were requested of sacct when its release was recorded."""
     known = set((RECORDED / release / "helpformat.txt").read_text(encoding="utf-8").split())
-    later = {"SLUID", "OriginalSLUID"}  # asked for since
+    later = {"SLUID", "OriginalSLUID"}  # requested since a later version
     return [n for n in sacct.FIELDS if n not in later and (n in known or n not in sacct.OPTIONAL)]
 
 
@@ -84,7 +84,7 @@ def test_names_may_hold_the_usual_delimiter_and_line_breaks(rows: list[Accountin
 def test_a_time_limit(rows: list[AccountingRow]) -> None:
     (row,) = job(rows, "4")
     assert (row.state, row.reason) == ("timeout", "the time limit of 1 min was reached")
-    assert row.exit_code is None  # Slurm says 0:0
+    assert row.exit_code is None  # Slurm prints 0:0
     assert row.elapsed_s is not None and row.elapsed_s >= 60
 
 

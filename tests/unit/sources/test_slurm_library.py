@@ -1,4 +1,4 @@
-"""Slurm's accounting by pyslurm: what a job of the library becomes, and which jobs sacct is asked for."""
+"""Slurm's accounting by pyslurm: the conversion of a job, and the jobs that need sacct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs that the accounting does not have yet, by what squeue says of them."""
+"""Jobs that the accounting does not have yet, from squeue."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_the_queue_s_words_come_from_the_same_table(said: str) -> None:
     ],
 )
 def test_states_of_new_releases(said: str, start: str, end: str, state: str) -> None:
-    """With Slurm's own word in the reason."""
+    """The reason contains Slurm's own word."""
     told = {"JobID": "1", "JobIDRaw": "1", "State": said, "Start": start, "End": end}
     fields = dict.fromkeys(sacct.FIELDS, "") | told
     row = sacct.parse_row([fields[name] for name in sacct.FIELDS])

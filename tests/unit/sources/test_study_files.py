@@ -50,7 +50,7 @@ def state(study_dir: Path) -> RunState:
 
 @pytest.mark.parametrize("changed", [{"format": "other"}, {"version": 2}, {"version": None}])
 def test_a_result_of_another_version_is_nobodys(tmp_path: Path, changed: dict[str, Any]) -> None:
-    """Its words may mean something else: the job was there, and no more is known."""
+    """Its content may have another meaning: the job existed, and no more is known."""
     assert state(write(tmp_path)).state == "completed"
     write(tmp_path, **changed)
     assert state(tmp_path).state == "lost"

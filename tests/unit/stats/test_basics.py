@@ -79,7 +79,7 @@ def test_confidence_outside_of_0_and_1_is_refused(confidence: float) -> None:
 def test_spread_does_not_suffer_from_a_large_offset(offset: float) -> None:
     rng = np.random.default_rng(5)
     for _ in range(50):
-        values = (rng.integers(0, 1000, 20) / 8).tolist()  # exact beside the offset
+        values = (rng.integers(0, 1000, 20) / 8).tolist()  # exact next to the offset
         shifted = [value + offset for value in values]
         assert spread(shifted).sd == pytest.approx(spread(values).sd, rel=1e-12)
         assert spread(shifted).mad == spread(values).mad
@@ -128,7 +128,7 @@ def test_equal_values_and_few_values_have_no_outliers() -> None:
 
 
 def test_what_cannot_be_negative_has_no_negative_bound() -> None:
-    """383 kB read: -681 kB … 1.45 MB was told."""
+    """383 kB read: -681 kB … 1.45 MB was reported."""
     plain, found = (mean_interval([299e3, 467e3], never_negative=cut) for cut in (False, True))
     assert plain.low is not None and plain.low < 0
     assert (found.mean, found.low, found.high) == (plain.mean, 0.0, plain.high)

@@ -73,7 +73,7 @@ def test_pairs_take_the_blocks_luck_out() -> None:
 
 
 def test_pairs_with_one_ratio_have_no_spread() -> None:
-    """Their interval is nothing but rounding."""
+    """Their interval is only rounding."""
     found = overhead_by_block([([1.12 * (10 + n / 7)], [10 + n / 7]) for n in range(12)])
     words = make_verdict(found, "s", "lower").text
     assert words == "slower by 12.0 %, no spread seen, n = 12 + 12, paired in 12 blocks"
@@ -342,7 +342,7 @@ def test_what_is_independent_follows_from_the_design(
 
 
 def row_of_jobs(groups: list[list[float]]) -> Any:
-    """As much of a row as the design asks for."""
+    """Return the part of a row that the design uses."""
     runs, values = [], []
     for job, group in enumerate(groups):
         for value in group:

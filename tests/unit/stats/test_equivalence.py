@@ -113,9 +113,10 @@ def told(condition: np.ndarray, baseline: np.ndarray, p: float) -> Direction:
 def test_at_the_margin_it_errs_as_often_as_it_says(
     edge: float, n: int, m: int, spread: float
 ) -> None:
-    """Of 4,000 studies just at the margin 5 % have p <= 0.05 (sd 0.34), 2.5 % are told (sd 0.25).
+    """Of 4,000 studies just at the margin 5 % have p <= 0.05 (sd 0.34), 2.5 % are reported (sd
+    0.25).
 
-    Told are fewer, since the 95 % interval, too, must lie within.
+    Fewer are reported, since the 95 % interval must be within the margin, too.
     """
     chance, studies = np.random.default_rng(16), 4000
     low = equivalent = 0
@@ -175,9 +176,9 @@ NO_WORSE = (Direction.EQUIVALENT, Direction.NON_INFERIOR)
 def test_at_the_margin_no_slower_errs_as_often_as_it_says(
     better: str, edge: float, side: int, n: int, m: int, spread: float
 ) -> None:
-    """Of 4,000 studies just worse by the margin 5 % have p <= 0.05, 2.5 % are told, either way.
+    """Of 4,000 studies just worse by the margin 5 % have p <= 0.05, 2.5 % are reported, either way.
 
-    However wide the intervals are: unlike equivalence, whose other side then stands against it.
+    This holds for intervals of any width: equivalence has a second bound, which then fails.
     """
     chance, studies = np.random.default_rng(16), 4000
     low = wrong = 0

@@ -1,4 +1,4 @@
-"""Many comparisons at once: corrected, and told in words that say so."""
+"""Multiple comparisons: corrected, and reported as such."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEVELS = list(range(1, 13))
 
 @pytest.fixture
 def folder(synthetic: ModuleType, tmp_path: Path) -> Path:
-    """Eleven conditions beside the baseline: one far from it, one a little, the others like it."""
+    """Make eleven conditions: one far from the baseline, one near it, the others equal to it."""
     maker = synthetic.StudyMaker("many", {"clients": LEVELS}, {"clients": 1})
     steady = scipy.stats.norm.ppf((np.arange(10) + 0.5) / 10)
     for number, place in enumerate(steady):

@@ -1,4 +1,4 @@
-"""The power of a t test beside statsmodels, Cohen's printed table, and the integral itself."""
+"""The power of a t test against statsmodels, Cohen's printed table, and the integral itself."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_difference_that_is_seen(runs: int, expected: float) -> None:
 
 
 def test_the_difference_of_two_runs_at_a_small_level_is_the_integrals() -> None:
-    """Where solve_power of statsmodels 0.15.0 says 13.68: it takes scipy's nan for an end."""
+    """solve_power of statsmodels 0.15.0 returns 13.68: it takes scipy's nan for an end."""
     found = least_detectable_difference(2, 0.05 / 6)
     assert found is not None
     assert by_integral(found, 2, 0.05 / 6) == pytest.approx(0.8, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Tests, corrections, effects, slopes, warm-up, humps and planning: beside scipy or a table."""
+"""Tests, corrections, effects, slopes, warm-up, humps, planning: against scipy or a table."""
 
 from __future__ import annotations
 

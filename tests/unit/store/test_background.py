@@ -1,4 +1,4 @@
-"""Work in the background: in order, its errors are told, and an end is an end."""
+"""Work in the background: in order, its errors are reported, and an end is final."""
 
 from __future__ import annotations
 

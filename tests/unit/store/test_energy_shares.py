@@ -126,7 +126,7 @@ def test_lows_never_add_up_to_more_than_the_node(connection: duckdb.DuckDBPyConn
     for job, own in enumerate((1, 2, 5)):
         put(connection, steady(160, own, 8), str(job))
     found = shares.compute_energy_shares(connection, IdlePower(elsewhere_w=60.0), ratio=1.0)
-    # With a ratio of 1 nobody is said to differ: all but rounding is shared out.
+    # With a ratio of 1 all programs are alike: everything but rounding is distributed.
     assert 960 < sum(share.low_j or 0 for share in found) < 1000
 
 

@@ -1,4 +1,4 @@
-"""What lies in place of a study's database and is not ours: told in one line, and left alone."""
+"""A foreign file in place of a study's database: reported in one line, and not touched."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_is_no_database_is_left_alone(study: Any) -> None:
 
 
 def test_the_page_of_formats_has_the_version() -> None:
-    """It said 4 when the version was 5."""
+    """It was 4 when the version was 5."""
     page = (Path(__file__).parents[3] / "docs" / "formats.md").read_text(encoding="utf-8")
     assert f"`meta.schema_version` is {SCHEMA_VERSION};" in page
     assert f"`meta.schema_version` is {CLUSTER_VERSION};" in page

@@ -1,4 +1,4 @@
-"""The factors network and cache: checked by steelyard-node, asked of Slurm, held on this machine."""
+"""The factors network and cache: checked by steelyard-node, requested of Slurm, in force here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The example studies: each is accepted, submits what its head says, and is listed and documented."""
+"""The example studies: each is accepted, submits what its head states, is listed and documented."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from steelyard.wrappers.commands import cli
 
 ROOT = Path(__file__).parents[3]
-# Conditions × variants × repeats, as the heads of the files say.
+# Conditions × variants × repeats, as the heads of the files state.
 RUNS = {
     "bourilkov2012-network": 2 * 2 * 10,
     "bourilkov2012-root": 2 * 2 * 10,

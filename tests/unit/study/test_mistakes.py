@@ -1,7 +1,8 @@
-"""Twenty-eight mistakes that a user has made in a study, and five on the way to compare threads and nodes,
-each told in one line: which key, what is there, what is expected or to be done.
+"""Mistakes in a study file, each reported in one line: the key, its value, what is expected.
 
-As `steelyard submit --dry-run` says them; those that only a cluster can tell are in tests/system/cluster.
+Twenty-eight were made by users, and five on the way to a comparison of threads and nodes. The
+messages are those of `steelyard submit --dry-run`; those that need a cluster are in
+tests/system/cluster.
 """
 
 from __future__ import annotations
@@ -176,7 +177,7 @@ def test_27_a_factor_that_one_benchmark_does_not_have_is_told_not_refused(
 
 
 def test_commands_alone_are_levels(write_study: Write, capsys: Capture) -> None:
-    """The same without a mistake; as a list of [[benchmark]] they are told to be no levels."""
+    """The same without a mistake; as a list of [[benchmark]] they are reported to be no levels."""
     levels = '["./a 1", "./a 2"]'
     path = write_study(text=f"[factors]\ncommand = {levels}\n{APP}")
     argv = ["submit", str(path), "--scheduler", "local", "--dry-run"]

@@ -1,4 +1,4 @@
-"""`steelyard new`: what it writes is taken as it stands."""
+"""`steelyard new`: the file that it writes is accepted unchanged."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_without_a_terminal_one_line_says_what_to_give(monkeypatch: Patch, capsy
 
 
 class Terminal(io.StringIO):
-    """Somebody who types."""
+    """A user who types."""
 
     def isatty(self) -> bool:
         return True

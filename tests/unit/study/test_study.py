@@ -20,7 +20,7 @@ MEANT = (
 )
 NAME = "letters, digits, '_', '.' and '-', at most 64, the first a letter or digit"
 
-# What stands in s.toml, and the message after "s.toml: ".
+# The content of s.toml, and the message after "s.toml: ".
 BAD = {
     "no TOML at all": ("[study", "no TOML: Expected ']' at the end of a table declaration"),
     "an unknown section": (

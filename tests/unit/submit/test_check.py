@@ -132,7 +132,7 @@ def test_kinds_of_jobs_that_nobody_was_asked_about_are_told(
     """Each level of `network` is one."""
     monkeypatch.setattr(
         kernel_support, "list_required_modules", lambda _: ()
-    )  # this machine's kernel is not asked
+    )  # this machine's kernel is not queried
     for count, told in ((40, False), (43, True)):
         levels = ", ".join(f'"delay={n}ms"' for n in range(count))
         path = write_study(
@@ -269,7 +269,7 @@ def with_states(*states: str) -> list[str]:
 
 
 def nodelists(slurm: Any) -> list[str]:
-    """Of the jobs that were submitted."""
+    """Return the nodelists of the submitted jobs."""
     lines = (line for job in slurm.jobs.values() for line in job["script"].splitlines())
     return sorted(line.rpartition("=")[2] for line in lines if "--nodelist" in line)
 

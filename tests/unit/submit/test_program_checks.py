@@ -1,4 +1,4 @@
-"""A command whose program no run could start is told before anything is submitted."""
+"""A command whose program no run could start is reported before anything is submitted."""
 
 from __future__ import annotations
 

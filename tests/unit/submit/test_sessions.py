@@ -1,4 +1,4 @@
-"""A study run again and again: each session is a folder, a plan and an order of its own."""
+"""A study run repeatedly: each session has its own folder, plan and order."""
 
 from __future__ import annotations
 

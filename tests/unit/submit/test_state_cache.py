@@ -1,4 +1,4 @@
-"""A status that believes an earlier look says what one from the start says, whatever was changed."""
+"""A status with cached results equals one without a cache, whatever was changed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def study(ended_study: Path) -> Path:
 
 
 def from_the_start(study: Path) -> dict[str, Any]:
-    """As told(), by a look that knows of no earlier one."""
+    """Return the status without a cache."""
     file = study / state_cache.FILE
     file.rename(study.parent / "aside")
     try:
@@ -66,7 +66,7 @@ def test_what_a_look_tells_of_a_run_is_the_same(study: Path) -> None:
 
 
 def attempt(study: Path) -> Path:
-    """That of the first run."""
+    """Return the attempt of the first run."""
     return study / "runs" / FIRST / "1.0"
 
 
@@ -139,7 +139,7 @@ def runs_gone(study: Path) -> None:
 
 
 def runs_exchanged(study: Path) -> None:
-    """Each keeps its inode and its times."""
+    """Exchange two runs; each keeps its inode and its times."""
     runs = study / "runs"
     (runs / FIRST).rename(runs / "x")
     (runs / "b-00000000-002").rename(runs / FIRST)
@@ -156,12 +156,12 @@ def restored(study: Path) -> None:
 
 
 def the_earlier_attempt(study: Path) -> None:
-    """Of two: it began later than was said."""
+    """Return the earlier of two attempts, which began later than reported."""
     write(study / "runs" / "b-00000000-003" / "1.0" / "result.json", start_unix_s=5000.0)
 
 
 def grown(study: Path) -> None:
-    """By a run that has ended."""
+    """Extend the files of an ended run."""
     plan = json.loads((study / "plan.json").read_text())
     plan["runs"].append(planned(RUNS + 1))
     (study / "plan.json").write_text(json.dumps(plan))
@@ -199,7 +199,7 @@ def test_a_result_that_comes_after_its_folder_is_told(study: Path) -> None:
 
 
 def test_another_name_of_an_attempt_is_told(study: Path) -> None:
-    """No count tells it, the last failure's folder does."""
+    """No count shows it, but the last failure's folder does."""
     failed = study / "runs" / "b-00000000-002" / "1.0"
     told(study)
     failed.rename(failed.with_name("2.0"))

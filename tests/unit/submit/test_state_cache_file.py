@@ -32,7 +32,7 @@ def a_letter_changed(data: bytes) -> bytes:
 
 
 def a_hole(data: bytes) -> bytes:
-    """As a crash of a node leaves it."""
+    """Make a hole, as a node's crash does."""
     return data[:200] + bytes(len(data) - 200)
 
 

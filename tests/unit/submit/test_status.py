@@ -1,4 +1,4 @@
-"""Where every run stands, from its result, the queue and the accounting; and the time left."""
+"""The state of every run, from its result, the queue and the accounting; and the remaining time."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over()
 def test_of_attempts_that_began_at_once_the_later_named_counts(
     tmp_path: Path, start_unix_s: float | None
 ) -> None:
-    """A job that is requeued within a clock's tick, or whose starts are not told."""
+    """This is a job that is requeued within a clock's tick, or whose starts are not reported."""
     for number, state in enumerate(("failed", "failed", "completed")):
         folder = tmp_path / "runs" / "r" / f"7.{number}"
         folder.mkdir(parents=True)

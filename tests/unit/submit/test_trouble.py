@@ -1,4 +1,4 @@
-"""Submitting when something is wrong: nothing comes twice, nothing is lost, one line says it."""
+"""Submitting when something is wrong: nothing is duplicated or lost; one line reports it."""
 
 from __future__ import annotations
 

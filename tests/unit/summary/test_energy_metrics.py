@@ -1,4 +1,4 @@
-"""Shares of shared nodes' joules as metrics of every run: only for whoever asks."""
+"""Shares of shared nodes' joules as metrics of every run: only on request."""
 
 from __future__ import annotations
 

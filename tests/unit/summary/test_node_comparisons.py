@@ -30,7 +30,7 @@ def study(
     repeats: int = 10,
     spread: float = 0.01,
 ) -> Path:
-    """The last node takes `slow` times as long; each block has a luck of its own of 5 %."""
+    """Make a study whose last node takes `slow` times as long; blocks vary by 5 %."""
     names = [f"n{number}" for number in range(1, nodes + 1)]
     maker = synthetic.StudyMaker("nodes", {"node": names}, {})
     chance = np.random.default_rng(4)

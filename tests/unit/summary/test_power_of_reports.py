@@ -21,7 +21,7 @@ SPREAD = 0.05
 def is_told(
     chance: np.random.Generator, repeats: int, blocks: int, labels: list[str], figures: int
 ) -> bool:
-    """Whether the first figure of the first condition is told as worse, by as much as is promised."""
+    """Whether the first figure of the first condition is reported as worse, as expected."""
     tests = (len(labels) - 1) * figures
     difference = least_detectable_difference(repeats, 0.05 / tests, blocks)
     assert difference is not None

@@ -12,7 +12,7 @@ from .test_energy_metrics import VARIANT, values
 
 
 def study(tmp_path: Path, waited: dict[str, float | None]) -> Path:
-    """A run of 40 s on two nodes under each of two conditions; n2 of the second is as told."""
+    """Make a run of 40 s on two nodes under each of two conditions; n2 of the second is given."""
     maker = StudyMaker("crowd", {"cpus": [1, 4]}, {"cpus": 1})
     for cpus in (1, 4):
         run = maker.run("app", {}, {"cpus": cpus}, 1, nodes=("n1", "n2"))

@@ -1,4 +1,4 @@
-"""Rates: the harmonic mean, and comparisons that say what the seconds of the same runs say."""
+"""Rates: the harmonic mean, and comparisons that agree with the seconds of the same runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Totals that two conditions do not count alike say so where they are compared."""
+"""Totals that two conditions count differently are marked in comparisons."""
 
 from __future__ import annotations
 

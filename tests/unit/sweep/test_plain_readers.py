@@ -50,7 +50,7 @@ def packed(records: Path, every_s: int | None = None) -> list[Path]:
 
 
 def number(name: str, cell: str) -> int | Decimal | None:
-    """As a sampler means its cells."""
+    """Return a number as a sampler writes it."""
     if not cell:
         return None
     return Decimal(cell) if name.partition(":")[0].endswith(("_s", "_j")) else int(cell)
@@ -94,7 +94,7 @@ def by_key(rows: Iterable[Mapping[str, Any]], key: Iterable[str]) -> Rows:
 
 
 def by_duckdb(paths: Iterable[Path]) -> list[Mapping[str, Any]]:
-    """With nothing but its own reader of Parquet."""
+    """Read with DuckDB's own reader of Parquet only."""
     result = duckdb.execute(
         "SELECT * FROM read_parquet(?, union_by_name = true)", [[str(path) for path in paths]]
     )

@@ -1,4 +1,4 @@
-"""What no pack takes: told with its reason, removed by age and quota, counted to the byte."""
+"""Files that no pack takes: reported with the reason, removed by age and quota, counted exactly."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def site(tmp_path: Path) -> Site:
 
 
 def beside(folder: Path, name: str, size_bytes: int, age_s: float) -> None:
-    """Another file of a job; a large one takes no more of the disk than a small one."""
+    """Write another file of a job; a large one takes no more of the disk than a small one."""
     path = folder / name
     path.write_bytes(os.urandom(min(size_bytes, 300_000)))
     os.truncate(path, size_bytes)

@@ -116,7 +116,7 @@ def test_an_object_that_no_hook_has_written_is_no_value() -> None:
 
 
 def read_lines(lines: Iterable[str]) -> list[Line | Unreadable]:
-    """All records of a log."""
+    """Return all records of a log."""
     reader = LineReader(None)
     return [reader.read(record) for record in accounting_lines.join_broken_lines(lines)]
 

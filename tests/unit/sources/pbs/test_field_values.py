@@ -76,7 +76,7 @@ def test_durations(text: str | None, seconds: float | None) -> None:
     ],
 )  # fmt: skip
 def test_processors_of_a_job(fields: dict[str, str], slots: int | None) -> None:
-    """Torque's exec_host `n1/25` was 1 processor where it tells 25: 2 CPUs for 50, 2450 %."""
+    """Torque's exec_host `n1/25` counted as 1 processor instead of 25: 2 CPUs for 50, 2450 %."""
     assert field_values.count_processors(fields) == slots
 
 

@@ -53,7 +53,7 @@ def rows(logs: Path, *lines: str, asked: str = "7") -> list[AccountingRow]:
     (logs / "20261122").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     found = list(Pbs().rows([asked]))
     assert all(isinstance(row, AccountingRow) for row in found)
-    # What stands in the database gives the same rows again.
+    # The database's values give the same rows.
     assert [Pbs().parse_row(row.fields) for row in found] == found
     return found
 
@@ -83,7 +83,7 @@ def test_a_rerun_is_a_start_of_its_own(logs: Path) -> None:
 
 
 def test_a_job_that_had_ended_runs_again(logs: Path) -> None:
-    """As Torque lets it within keep_completed."""
+    """Torque allows it within keep_completed."""
     lines = [QUEUED, start(1), end(3, 1, 0), f"{at(5)};R;7.s;"]
     assert list(told(rows(logs, *lines)))[1][0] == "pending"
     assert list(told(rows(logs, *lines, start(6)))) == [
@@ -127,7 +127,7 @@ REFUSED = f"{at(3)};A;7.s;hook rejected request, requiring job to be deleted"
 
 
 def test_a_hook_that_refuses_a_condition(logs: Path) -> None:
-    """As OpenPBS 23.06 tells it: on the first node without any S."""
+    """OpenPBS 23.06 reports it on the first node, without any S."""
     for lines in ([QUEUED, REFUSED], [QUEUED, start(1), REFUSED]):
         (row,) = rows(logs, *lines)
         assert (row.state, row.end_unix_s) == ("failed", BASE + 3)

@@ -1,4 +1,4 @@
-"""What the hook told of each node, as the row of the job has it."""
+"""The hook's reports of each node, in the row of the job."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def cells_of(hosts: str, energy: str, **by_node: dict[str, Any]) -> dict[str, st
     ],
 )
 def test_joules_of_some_nodes_are_not_the_jobs(by_node: dict[str, Any], joules: str) -> None:
-    """The server adds up what it was told, and does not say that a node was silent."""
+    """The server adds up the reports, but does not state that a node sent none."""
     server_says = f"{sum(node['energy_j'] or 0 for node in by_node.values()):g}"
     row = cells_of("n1/0+n2/0", server_says, **by_node)
     assert row["ConsumedEnergyRaw"] == joules

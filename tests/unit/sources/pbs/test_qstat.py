@@ -1,4 +1,4 @@
-"""What qstat says, where a user has put something odd into his job."""
+"""The output of qstat for jobs with unusual user text."""
 
 from __future__ import annotations
 
