@@ -27,7 +27,7 @@ TOP = ("cpu_s", "rchar_bytes", "wchar_bytes")
 
 
 @dataclass
-class Services(threading.Thread):
+class Services:
     """Runs the commands in turn, repeatedly, until `end()`.
 
     `costs` has each command's passes: wall seconds, CPU seconds, largest resident MB. `failures`
@@ -40,10 +40,8 @@ class Services(threading.Thread):
     failures: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        super().__init__(daemon=True)
         self.ended = threading.Event()
-
-    __hash__ = threading.Thread.__hash__
+        self.thread = threading.Thread(target=self.run, daemon=True)
 
     @property
     def database(self) -> Path:
@@ -74,7 +72,7 @@ class Services(threading.Thread):
     def end(self) -> None:
         """Wait for the current pass, and run one that includes all jobs."""
         self.ended.set()
-        self.join()
+        self.thread.join()
         self.run_once()
 
     def figures(self) -> dict[str, object]:
@@ -103,7 +101,7 @@ def beside(slurm: Cluster, pause_s: float | None) -> Iterator[Services | None]:
         yield None
         return
     services = Services(slurm, pause_s)
-    services.start()
+    services.thread.start()
     try:
         yield services
     finally:
@@ -137,14 +135,14 @@ def check(services: Services, jobs: int) -> dict[str, object]:
     slurm, wrong = services.slurm, list(services.failures)
     tonight = read_top(slurm, services.database)
     if tonight["jobs"] != jobs:
-        wrong.append(f"top tells {tonight['jobs']} jobs of {jobs}")
+        wrong.append(f"top reports {tonight['jobs']} jobs, {jobs} expected")
     report = sweep_later(slurm.record_dir)
     again = slurm.dir / "again"
     words = ["collect", "--cluster", str(again), "--record-dir", str(slurm.record_dir)]
     measured([STEELYARD, *words], slurm.environment())
     packed = read_top(slurm, again)
     if packed != tonight:
-        wrong.append(f"out of packs top tells {packed}, not {tonight}")
+        wrong.append(f"out of packs top reports {packed}, not {tonight}")
     print(f"top: {tonight}; swept: {report}", file=sys.stderr)
     return {
         "services": services.figures(),

@@ -93,9 +93,9 @@ def test_nor_are_they_in_what_steelyard_time_tells(tmp_path: Path) -> None:
     timer, usage = find_program("steelyard-time"), tmp_path / "usage"
     command = ["bash", "-c", EARLIER, tmp_path / "earlier", timer, usage, "true"]
     subprocess.run(command, check=True)
-    told = dict(line.split("=", 1) for line in usage.read_text().splitlines())
-    assert (int(told["wchar_bytes"]), int(told["write_bytes"])) == (0, 0)
-    assert 0 <= int(told["rchar_bytes"]) < 100_000
+    found = dict(line.split("=", 1) for line in usage.read_text().splitlines())
+    assert (int(found["wchar_bytes"]), int(found["write_bytes"])) == (0, 0)
+    assert 0 <= int(found["rchar_bytes"]) < 100_000
 
 
 @pytest.mark.parametrize("bpf", [(), ("--bpf", "no")])

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -94,18 +94,24 @@ def children(pid: int) -> list[int]:
     return [int(p) for p in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
+def charge_of_job(root: Path) -> Callable[[int], object]:
+    """Make the cgroup job_7 below another root; return what sets its CPU time, in µs of user time."""
+    group = root / "sys/fs/cgroup/system.slice/job_7"
+    group.mkdir(parents=True)
+    usage = "usage_usec {0}\nuser_usec {0}\nsystem_usec 0\n"
+    return lambda cpu_us: (group / "cpu.stat").write_text(usage.format(cpu_us))
+
+
 @pytest.mark.parametrize(("more_us", "complete"), [(1_200_000, False), (40_000, True)])
 def test_cpu_of_a_cgroup_that_no_process_shows(
     sampler: Any, tmp_path: Path, more_us: int, complete: bool
 ) -> None:
-    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
-    group.mkdir(parents=True)
-    usage = "usage_usec {0}\nuser_usec {0}\nsystem_usec 0\n"
-    (group / "cpu.stat").write_text(usage.format(2_500_000))
+    charge = charge_of_job(tmp_path / "tree")
+    charge(2_500_000)
     attached = sampler.attach("--root", tmp_path / "tree")
     attached.send("cgroup /system.slice/job_7")
     attached.totals()  # it has read the message
-    (group / "cpu.stat").write_text(usage.format(2_500_000 + more_us))
+    charge(2_500_000 + more_us)
     record = attached.end()
     assert record["cpu"]["cpu_s"] == more_us / 1e6  # the rest was there before
     assert record["cpu"]["unseen_s"] == more_us / 1e6
@@ -120,16 +126,14 @@ def test_cpu_of_a_cgroup_that_no_process_shows(
 
 def test_what_steps_report_agrees_with_their_cgroup(sampler: Any, tmp_path: Path) -> None:
     """Two readings of the same may differ by so much; more than that is missing."""
-    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
-    group.mkdir(parents=True)
-    usage = "usage_usec {0}\nuser_usec {0}\nsystem_usec 0\n"
+    charge = charge_of_job(tmp_path / "tree")
     for counted_us, complete in ((10_290_000, True), (10_310_000, False)):
-        (group / "cpu.stat").write_text(usage.format(0))
+        charge(0)
         attached = sampler.attach("--root", tmp_path / "tree")
         with subprocess.Popen(["sleep", "60"]) as root:
             attached.send(f"root {root.pid} 0", "cgroup /system.slice/job_7")
             attached.totals()  # it has read the messages
-            (group / "cpu.stat").write_text(usage.format(counted_us))
+            charge(counted_us)
             attached.send(f"done {root.pid} 10000000 1 2 3 4")
             assert attached.totals()["cpu_unseen_s"] == (counted_us - 10_000_000) / 1e6
             root.kill()
@@ -144,15 +148,13 @@ def test_what_steps_report_agrees_with_their_cgroup(sampler: Any, tmp_path: Path
 def test_what_was_moved_out_of_its_cgroup_counts_where_a_step_reports_it(
     sampler: Any, tmp_path: Path
 ) -> None:
-    group = tmp_path / "tree/sys/fs/cgroup/system.slice/job_7"
-    group.mkdir(parents=True)
-    usage = "usage_usec {0}\nuser_usec {0}\nsystem_usec 0\n"
-    (group / "cpu.stat").write_text(usage.format(0))
+    charge = charge_of_job(tmp_path / "tree")
+    charge(0)
     attached = sampler.attach("--root", tmp_path / "tree")
     with subprocess.Popen(["sleep", "60"]) as root:
         attached.send(f"root {root.pid} 0", "cgroup /system.slice/job_7")
         attached.totals()  # it has read the messages
-        (group / "cpu.stat").write_text(usage.format(4000))
+        charge(4000)
         attached.send(f"done {root.pid} 10000000 1 2 3 4")
         assert attached.totals()["cpu_s"] == 10
         root.kill()
