@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import options
+
+if TYPE_CHECKING:
+    from steelyard.wrappers.study.folder import StudyDir
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,6 +48,7 @@ def cancel(path: Path) -> int:
     from steelyard.wrappers.submit import status
 
     folder = StudyDir(path)
+    record_unrecorded(folder)
     active: set[str] = set()
     for scheduler, submissions in registry.group_by_scheduler(
         ledger.read_submissions(folder), folder.path
@@ -56,3 +61,25 @@ def cancel(path: Path) -> int:
         states = status.read_file_states(folder)
         active -= {entry.run.run_id for entry in states if entry.state == "completed"}
     return len(active)
+
+
+def record_unrecorded(folder: StudyDir) -> None:
+    """Record what the scheduler accepted before a submit broke off: these jobs are cancelled,
+    too."""
+    from steelyard.wrappers.base.errors import UsageError
+    from steelyard.wrappers.schedulers import ledger
+    from steelyard.wrappers.submit import batch_submission
+
+    schedulers = batch_submission.find_schedulers_of_orphans(folder)
+    if not schedulers:
+        return
+    name = batch_submission.read_study_name(folder)
+    try:
+        with ledger.lock_study(folder):
+            for scheduler in schedulers:
+                batch_submission.recover_submissions(folder, name, scheduler)
+    except UsageError as error:
+        batch_submission.print_message(
+            f"{error}: what it submits from now on is not cancelled; end it, then cancel again",
+            "cancel",
+        )

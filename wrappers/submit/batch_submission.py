@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.schedulers import ledger, registry
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.study import Study
+from steelyard.wrappers.study.job import Job
 
 
 def print_message(message: str, command: str = "submit") -> None:
@@ -72,42 +73,80 @@ def find_last_active(folder: StudyDir, scheduler: Scheduler) -> str | None:
 def record_submission(
     folder: StudyDir, batch: Batch, scheduler: Scheduler, job_id: str | None, begin_unix_s: float
 ) -> None:
-    """Append the accepted submission to submissions.jsonl.
+    """Append the accepted submission to submissions.jsonl."""
+    ledger.append_submission(folder, make_submission(batch, scheduler, job_id, begin_unix_s))
+
+
+def make_submission(
+    batch: Batch, scheduler: Scheduler, job_id: str | None, begin_unix_s: float
+) -> Submission:
+    """Return the submission to record.
 
     `begin_unix_s` is before the submission: none of its jobs can be older. The record may be
     written minutes after the job was accepted, or hours later if the submit was interrupted."""
-    ledger.append_submission(
-        folder,
-        Submission(
-            submission_id=batch.submission_id,
-            scheduler=scheduler.name,
-            cluster=scheduler.cluster_name(),
-            job_id=job_id,
-            submitted_unix_s=begin_unix_s,
-            block=batch.block,
-            options=batch.options,
-            run_ids=batch.run_ids,
-        ),
+    return Submission(
+        submission_id=batch.submission_id,
+        scheduler=scheduler.name,
+        cluster=scheduler.cluster_name(),
+        job_id=job_id,
+        submitted_unix_s=begin_unix_s,
+        block=batch.block,
+        options=batch.options,
+        run_ids=batch.run_ids,
     )
 
 
-def recover_submissions(folder: StudyDir, study: Study, scheduler: Scheduler) -> list[str]:
+def recover_submissions(folder: StudyDir, study_name: str, scheduler: Scheduler) -> list[str]:
     """Record submissions that were accepted just before a crash, remove those that were not; return
     the ids of recorded ones."""
-    found = []
-    for path in ledger.find_orphans(folder, ledger.read_submissions(folder)):
-        run_ids = tuple(path.read_text(encoding="utf-8").split())
-        block = int(path.stem[1:].partition("-")[0])
-        batch = Batch(path.stem, study.name, folder.path, block, 0, (), (), run_ids, study.job)
-        written_unix_s = path.stat().st_mtime  # just before the submission
-        job_id = scheduler.find_submission(batch, written_unix_s)
-        if job_id is None:
+    recovered = []
+    for path, found in find_unrecorded(folder, study_name, scheduler):
+        if found is None:
             path.unlink()
             folder.script(path.stem).unlink(missing_ok=True)
             continue
         print_message(
-            f"{path.stem} had been accepted as job {job_id} before the last submit broke off"
+            f"{path.stem} had been accepted as job {found.job_id} before the last submit broke off"
         )
-        record_submission(folder, batch, scheduler, job_id, written_unix_s)
-        found.append(path.stem)
+        ledger.append_submission(folder, found)
+        recovered.append(path.stem)
+    return recovered
+
+
+def find_unrecorded(
+    folder: StudyDir, study_name: str, scheduler: Scheduler
+) -> Iterator[tuple[Path, Submission | None]]:
+    """Yield the run list of each submission that began but is not recorded, with the submission if
+    the scheduler accepted it."""
+    for path in ledger.find_orphans(folder, ledger.read_submissions(folder)):
+        run_ids = tuple(path.read_text(encoding="utf-8").split())
+        block = int(path.stem[1:].partition("-")[0])
+        batch = Batch(path.stem, study_name, folder.path, block, 0, (), (), run_ids, Job())
+        written_unix_s = path.stat().st_mtime  # just before the submission
+        job_id = scheduler.find_submission(batch, written_unix_s)
+        found = job_id and make_submission(batch, scheduler, job_id, written_unix_s)
+        yield path, found or None
+
+
+def list_unrecorded(folder: StudyDir, patient: bool = True) -> list[Submission]:
+    """Return the accepted submissions that are not recorded, without a change of any file."""
+    found: list[Submission] = []
+    for scheduler in find_schedulers_of_orphans(folder, patient):
+        orphans = find_unrecorded(folder, read_study_name(folder), scheduler)
+        found += [submission for _, submission in orphans if submission is not None]
     return found
+
+
+def find_schedulers_of_orphans(folder: StudyDir, patient: bool = True) -> list[Scheduler]:
+    """Return the schedulers that may have accepted a submission that is not recorded."""
+    known = ledger.read_submissions(folder)
+    if not ledger.find_orphans(folder, known):
+        return []
+    names = {entry.scheduler for entry in known} or {registry.detect_scheduler()}
+    schedulers = [registry.make_scheduler(name, folder.path, patient) for name in sorted(names)]
+    return [one for one in schedulers if not one.runs_here]
+
+
+def read_study_name(folder: StudyDir) -> str:
+    """Return the study's name, which begins the names of its jobs."""
+    return str(study_files.read_plan(folder.path).study["name"])

@@ -214,6 +214,7 @@ def read_states(
     states = {run.run_id: decide_state(run, look(run.run_id), None) for run in runs}
     submissions = ledger.read_submissions(study)
     if any(entry.state != "completed" for entry in states.values()):
+        submissions += find_unrecorded_submissions(study, submissions, patient)
         # Query the queue before the files: a run that ends in between has then left its result.
         active = query_active_runs(study, submissions, patient)
         for run in runs:
@@ -225,6 +226,17 @@ def read_states(
     for run_id, task in query_ended_runs(study, submissions, unsure).items():
         states[run_id] = apply_task_end(states[run_id], task)
     return list(states.values())
+
+
+def find_unrecorded_submissions(
+    study: StudyDir, submissions: list[Submission], patient: bool
+) -> list[Submission]:
+    """Return what the scheduler accepted before a submit broke off; its jobs are not lost."""
+    if not ledger.find_orphans(study, submissions):
+        return []
+    from steelyard.wrappers.submit.batch_submission import list_unrecorded
+
+    return list_unrecorded(study, patient)
 
 
 def list_doubtful_runs(

@@ -72,7 +72,7 @@ def submit(
         scripts += seen.render_scripts()
         return make_outcome(study, folder, scheduler, seen.runs, seen.batches, [], begin)
     with ledger.lock_study(folder):
-        recovered = recover_submissions(folder, study, scheduler)
+        recovered = recover_submissions(folder, study.name, scheduler)
         study = submit_stop.grow_study(study, folder, print_message)
         runs, states = load_plan(study, folder)
         runs, missing = select_runs(study, runs, states, retry_failed)

@@ -25,6 +25,7 @@ from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.submit import batches
+from steelyard.wrappers.submit.status import read_progress
 
 USE = '[[benchmark]]\nuse = "filesystem"\n'
 Write = Callable[..., Path]
@@ -100,6 +101,42 @@ def test_a_crash_between_acceptance_and_record_is_found(
     assert [entry.job_id for entry in entries[:4]] == ["100", "101", "102", "103"]
     if where == "queue":
         assert len(slurm.jobs) == 4
+
+
+def test_cancel_and_status_know_what_was_accepted_and_not_recorded(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    """Ctrl-C, or a kill, between sbatch's answer and its record: the array still runs."""
+    path = write_study()
+    submitted(path)
+    folder = folder_of(path)
+    *lines, _ = folder.submissions.read_text().splitlines(keepends=True)
+    folder.submissions.write_text("".join(lines))
+    slurm.set_tasks("103", "RUNNING")
+    progress = read_progress(folder.path)
+    assert progress.failures == []
+    assert progress.planned == 0
+    capsys.readouterr()
+    assert cli.main(["cancel", str(folder.path)]) == 0
+    assert "had been accepted as job 103" in capsys.readouterr().err
+    assert not {"PENDING", "RUNNING"} & {
+        task for job in slurm.jobs.values() for task in job["tasks"]
+    }
+
+
+def test_the_first_submission_is_cancelled_though_nothing_is_recorded(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study()
+    submitted(path)
+    folder = folder_of(path)
+    folder.submissions.unlink()
+    slurm.set_tasks("100", "RUNNING")
+    assert cli.main(["cancel", str(folder.path)]) == 0
+    assert "had been accepted as job 100" in capsys.readouterr().err
+    assert not {"PENDING", "RUNNING"} & {
+        task for job in slurm.jobs.values() for task in job["tasks"]
+    }
 
 
 def test_a_submission_is_as_old_as_its_request(
