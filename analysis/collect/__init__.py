@@ -8,6 +8,7 @@ sources that count the same quantity. `unchanged_attempts` skips attempts that a
 has read. `tables` writes. `job_view`, `job_totals` and `job_samples` do the same for one job
 without a study.
 
-Collect is idempotent and becomes visible completely or not at all. Raw files are copied or read,
-never changed. A missing run is a row with a reason.
+Collect is idempotent. The database changes completely or not at all; the Parquet files follow, and
+`parquet/exported` exists once they are complete. Raw files are copied or read, never changed. A
+run without a result is a row with its state, and a reason once it was submitted.
 """

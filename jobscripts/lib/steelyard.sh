@@ -15,7 +15,7 @@
 #   SY_ATTEMPT        name of the attempt folder; default: the scheduler's attempt_name
 #   SY_TIME_LIMIT_S   the run's time limit in s: distinguishes a time-out from another SIGTERM
 #   SY_SCRATCH_BASE   the folder of scratch folders; default: $TMPDIR, else /tmp
-#   SY_BARRIER_S      how long clients may take to start, default 120 s
+#   SY_BARRIER_S      how long clients may take to start, default 120 s; no limit with a warm-up
 #   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND, SY_IDLE_S   see quality.sh
 #   SY_MODE           parallel (default), or sequential: a client starts when the one before has ended
 #   SY_LAUNCHER*      see launcher.sh
@@ -25,7 +25,8 @@
 #   removed afterwards); its stdout and stderr are out.CLIENT and err.CLIENT; the functions of
 #   nodes.sh, and sy_tag, sy_environment, sy_measured
 #
-# Exit code of run.sh: 0 completed, 1 failed, 143 stopped by SIGTERM (130 by SIGINT).
+# Exit code of run.sh: 0 completed, 1 failed or longer than SY_TIME_OUT_S, 143 stopped by SIGTERM (130 by
+# SIGINT).
 # Clients and main communicate by ATTEMPT/client.N and ATTEMPT/go. Both exist before the clients start
 # and are written in place: on NFS opening a cached file requests its new contents, but a file that was
 # missing may stay missing for a while.

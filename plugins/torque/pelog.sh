@@ -2,7 +2,8 @@
 # Steelyard: around a job of Torque, as root (epilogue.precancel: as the job's user). One file under
 # five names in PBS_HOME/mom_priv; NAME.site is the site's own script, called with the same arguments.
 # pbs_mom requeues a job forever at any exit code of a prologue but 0 and 1, and of a prologue.parallel
-# but 0. So prologue.parallel writes an answer for the first node's prologue, which runs afterwards.
+# but 0. So prologue.parallel writes an answer for the first node's prologue, which runs afterwards. What a
+# killed job leaves on a node, torque-sweep (cron) removes.
 
 PROGRAM=@PREFIX@/libexec/steelyard/steelyard-node
 CONFIG=@CONFIG@

@@ -10,5 +10,5 @@ and which difference it can detect, and `study_preview` collects it for `check` 
 its files and its scheduler, with `state_cache` for runs that have ended and `settled_sessions` for
 complete sessions; `time_left`, `status_screen` and `status_watch` present it.
 
-A run is submitted at most once at a time. If the scheduler does not answer, the state of its runs
-is unknown, not lost."""
+A run is submitted at most once at a time. If the scheduler does not answer, the states are those of
+the files (started runs are `running`, others `pending`), with a note; no run is `lost`."""

@@ -1,6 +1,6 @@
 /* Room base: what all other rooms stand on, and which knows none of them: errors (here), clocks,
  * files below a root (file.h), folders that root writes into (folder.h), processes with a time
- * limit (exec.h), JSON documents (document.h), lines of samples (line.h), numbers, checksums,
+ * limit (exec.h), JSON documents (json_document.h), lines of samples (line.h), numbers, checksums,
  * capabilities (rights.h), and what the kernel offers before its headers name it (kernel.h).
  *
  * Its conventions hold in all rooms. Errors travel up as one value with a sentence; leaf functions
@@ -10,8 +10,9 @@
  * freed at the end of its scope (cleanup_free, cleanup_close). Paths are resolved below a root
  * descriptor, which is "/" or a recorded tree.
  *
- * It promises that nothing in here blocks without a limit but reading a file, writes to stdout or
- * stderr, or ends the process: it also runs within daemons of others. */
+ * It promises that nothing in here writes to stdout or stderr, ends the process, or blocks without
+ * a limit, but for files of a file system that does not answer: it also runs within daemons of
+ * others. */
 #ifndef STEELYARD_BASE_ERROR_H
 #define STEELYARD_BASE_ERROR_H
 

@@ -78,9 +78,9 @@ int sy_write_all(int fd, const char *data, size_t size);
 /* An exclusive lock of flock(2), for which it waits at most so long; whether it has it. */
 bool sy_lock(int fd, int patience_ms);
 
-/* More ways to look into a root folder (base/file.h): lists of names, symbolic links, numbers.
+/* --- lists of names, symbolic links, numbers below a root folder ---
  *
- * What a machine tells by an instruction or a system call and not by a file can stand in a recorded
+ * What a machine reports by an instruction or a system call and not by a file can stand in a recorded
  * tree under /.steelyard: `cpuid-hypervisor` (the vendor signature of CPUID leaf 0x40000000),
  * `netdev-kinds` (lines "DEVICE KIND"). docs/probe.md says how such a tree is recorded. */
 

@@ -13,7 +13,7 @@
  *   it, too (sy_bpf_set_ticks).
  * - ended (sy_bpf_end), or swept (pins.h) once its sampler and all daemons of its steps are gone.
  *
- * Beginning and ending need root. The rest needs no rights, before Linux 5.19 CAP_BPF
+ * Beginning, ending and marking need root. The rest needs no rights, before Linux 5.19 CAP_BPF
  * (sy_bpf_needs_right). Nothing allocates memory, and nothing waits without a limit. What the count
  * lacks is in the answer: `lost`, `missed`, `late`, `unread`, `unlisted`.
  *

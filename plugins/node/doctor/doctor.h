@@ -8,11 +8,11 @@
  * can be measured), what was found, and what to do. `steelyard doctor` runs it on each node and
  * adds the user's side.
  *
- * It judges by trying, not by version numbers: a file is made in the folder of records, tc is run
- * in a network namespace of its own, the plugin is loaded. All of that is gone when it ends. What
- * may hang or die (a shared file system, a program, a library) gets a process and a time limit.
- * With
- * --root a recorded tree is read and nothing is tried.
+ * It judges by trying: a file is made in the folder of records, tc is run in a network namespace of
+ * its own, the plugin is loaded. All of that is gone when it ends. Only of Slurm it compares version
+ * numbers, the plugin's with slurmd's. What may hang or die (a shared file system, a program, a
+ * library) gets a process and a time limit. With --root a recorded tree is read and nothing is
+ * tried.
  *
  * It repairs nothing, reads no job's data, and looks at no other node. */
 #ifndef STEELYARD_DOCTOR_DOCTOR_H

@@ -1,7 +1,7 @@
 /* The energy of this node: all its meters, which of them make it up, and their sums since the first
  * look.
  *
- * A meter (meter.h) counts joules or tells watts of a part of the node: RAPL's zones, a BMC, the
+ * A meter (meter.h) counts joules or reports watts of a part of the node: RAPL's zones, a BMC, the
  * kernel's sensors, GPUs, an administrator's own file. Each kind is a reader (readers.h). They are
  * found once, at the job's start; those that answer at once are read with every sample, those that
  * may take long by a process of their own (slow_meters.h), so that no sample waits for a
@@ -9,10 +9,11 @@
  *
  * Meters overlap, and some are the same counter by another way. Those that count are of one kind: a
  * meter of the whole node; else packages and dram, each once; only where no counter of joules
- * exists, one that tells watts. docs/sampler.md has the order.
+ * exists, one that reports watts. docs/sampler.md has the order.
  *
- * It promises that no joule is counted twice, and that none is made up: where a wrap, a gap or a
- * failure may have lost some, the meter has no value from then on, and says why. It knows no jobs:
+ * It promises that no joule is counted twice, and that none is made up: wraps are undone, but where
+ * an unread wrap, a gap or a failure may have lost some, the meter has no value from then on, and
+ * says why. It knows no jobs:
  * what of a node's joules is a job's is for record/ and docs/energy.md to say. */
 #ifndef STEELYARD_METERS_METERS_H
 #define STEELYARD_METERS_METERS_H
@@ -24,12 +25,6 @@
 
 /* Mark those that count; whether there are any. */
 bool sy_meters_choose(struct sy_meter *meter, int count);
-
-/* All meters of this node, which of them make up its energy, and their sums since the first look.
- *
- * Meters overlap, and some are the same counter by another way. Those that count are of one kind:
- * a meter of the whole node; else packages and dram, each once; only where no counter of joules is
- * there, one that tells watts. docs/sampler.md has the order. */
 
 struct sy_meters {
 	int count;

@@ -10,10 +10,10 @@
  * - applied: their places are in the state, then in the kernel, which must report back what was
  *   requested. Of a trace a process makes one step after another from now on.
  * - measured: round-trip times at the start and at the end, counters of our qdiscs at the end.
- *   `valid` is judged from these alone (verify/verdict.h).
+ *   `valid` is judged from these alone (verify/verify.h).
  * - undone: what was on the device before is there again, and the finished document is in
- *   NODE.JOB.done.json. The job's end does it (sy_netem_finish); where the owner is gone, the
- *   sampler, the next job, slurmd's start or an admin does, and the run is invalid.
+ *   NODE.JOB.done.json. The job's end does it (sy_netem_finish), or the sampler; if both are gone,
+ *   the next job, slurmd's start or an admin does, and the run is invalid.
  *
  * The room promises: the state is written before the kernel is touched, so that each step of a
  * killed process can be undone; one lock serializes all of it; undoing may be repeated; a job has

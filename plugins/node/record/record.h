@@ -5,8 +5,10 @@
  * null, `complete` false. At the end the sampler's parent puts in the totals of the samples
  * (record.c), what its child knew beside them (end.c, meters.c, gpus.c), the network conditions
  * (conditions.c), and whether all of the job was seen (complete.c), and writes it once more
- * (file.h). A sampler that was killed leaves a mark (unfinished.h); the next one on the node, or a
- * sweep, rebuilds the totals from its samples, and the record says that it is not complete.
+ * (file.h). A sampler that was killed leaves a mark in RUN_DIR (unfinished.h); the job's end, the
+ * next job on the node, or slurmd's start rebuilds the totals from its samples, and the record says
+ * that it is not complete. A reboot removes the mark: then `steelyard-node record --samples` does
+ * it, by hand.
  *
  * It promises: a record is on disk from the job's start, whole or not at all; each null has its
  * reason under `missing`. It knows no scheduler: message.h has the words by which plugins and

@@ -18,9 +18,11 @@
  * with the cgroup's once all steps have reported. Else it comes from the cgroup and the job's
  * processes. A count that is given up is not used again.
  *
- * It promises: totals in samples never go down. If one of the two processes is killed, the other
- * writes the record; if both are, the last second of samples is lost. Whatever fails, a command
- * runs, and a job is left alone. It does not know any scheduler, nor what happens on other nodes.
+ * It promises: totals in samples never go down. If the child is killed, the parent writes the
+ * record. If the parent is killed, the child takes a last sample and ends, and the end of the job
+ * writes the record from the samples (job/end.c). If both are, the last second of samples is lost.
+ * Whatever fails, a command runs, and a job is left alone. It does not know any scheduler, nor what
+ * happens on other nodes.
  */
 #ifndef STEELYARD_SAMPLER_SAMPLER_H
 #define STEELYARD_SAMPLER_SAMPLER_H
