@@ -12,7 +12,7 @@ from typing import Any
 
 from steelyard.analysis.papers.claims import Facts, parse_facts, read_csv_rows
 from steelyard.analysis.papers.conditions import has_facts
-from steelyard.analysis.papers.jungels2012.measurements import FOLDER
+from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.overhead import Direction
 from steelyard.analysis.stats.significance_tests import holm, welch_effective

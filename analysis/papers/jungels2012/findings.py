@@ -16,7 +16,7 @@ from steelyard.analysis.papers.jungels2012.conclusions import (
     Tested,
     lag_correlation,
 )
-from steelyard.analysis.papers.jungels2012.measurements import (
+from steelyard.analysis.papers.jungels2012.thesis_measurements import (
     FACTORS,
     Average,
     Measurements,

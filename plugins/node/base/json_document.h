@@ -1,4 +1,5 @@
-/* Filling in a JSON document in which every null has its reason under "missing".
+/* JSON documents: bounded reading, and building one in which every null has its reason under
+ * "missing".
  *
  * Values go to dotted paths ("cpu.model"); the objects on the way are made when they are not there.
  * Running out of memory shows in `failed` only, so that callers need not look at every step. */

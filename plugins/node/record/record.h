@@ -4,7 +4,7 @@
  * A sampler makes it at the job's start: the probe, what the job was started with, every total
  * null, `complete` false. At the end the sampler's parent puts in the totals of the samples
  * (record.c), what its child knew beside them (end.c, meters.c, gpus.c), the network conditions
- * (conditions.c), and whether all of the job was seen (complete.c), and writes it once more
+ * (conditions.c), and whether all of the job was seen (completeness.c), and writes it once more
  * (file.h). A sampler that was killed leaves a mark in RUN_DIR (unfinished.h); the job's end, the
  * next job on the node, or slurmd's start rebuilds the totals from its samples, and the record says
  * that it is not complete. A reboot removes the mark: then `steelyard-node record --samples` does
@@ -144,8 +144,8 @@ bool sy_has_gap(const struct sy_status *status);
 /* Of a command: samples, or the kernel, show more than was waited for. */
 bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status);
 
-/* complete.c: whether a record covers the whole job, and if not, what of it and why; `exact` is of
- * a command, or NULL; `ended` is the child's status. */
+/* completeness.c: whether a record covers the whole job, and if not, what of it and why; `exact` is
+ * of a command, or NULL; `ended` is the child's status. */
 void sy_record_completeness(json_t *record, const struct sy_status *status,
 			    const struct sy_exact *exact, pid_t child, int ended);
 

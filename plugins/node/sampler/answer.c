@@ -101,7 +101,7 @@ void sy_answer_kind(const json_t *record, char *text, size_t size)
 		(void)snprintf(text, size, "%.*s", (int)length - 2, line + 1);
 }
 
-/* As the record will say (record/complete.c), of what is known before its end. */
+/* As the record will say (record/completeness.c), of what is known before its end. */
 static bool is_uncounted(const struct sy_status *status)
 {
 	bool counted = status->io_source == SY_SOURCE_BPF;

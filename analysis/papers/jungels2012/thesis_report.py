@@ -32,7 +32,7 @@ from steelyard.analysis.papers.jungels2012.iterations_figure import (
     measurement_rows,
     thesis_draws,
 )
-from steelyard.analysis.papers.jungels2012.measurements import (
+from steelyard.analysis.papers.jungels2012.thesis_measurements import (
     NAME,
     Measurements,
     read_measurements,
