@@ -1,5 +1,5 @@
-/* steelyard-slurmdb, the only program that writes into Slurm's accounting: AdminComment of a job that
- * ends (slurmctld has it), AdminComment and joules of jobs that are over (slurmdbd has them).
+/* steelyard-slurmdb, the only program that writes into Slurm's accounting: AdminComment of a job
+ * that ends (slurmctld has it), AdminComment and joules of jobs that are over (slurmdbd has them).
  *
  * It promises: only the key `steelyard` of a comment's JSON object is written; other keys stay, and
  * text of others that is no JSON object is left alone (comment.c). A comment does not lose what an

@@ -80,9 +80,10 @@ bool sy_lock(int fd, int patience_ms);
 
 /* --- lists of names, symbolic links, numbers below a root folder ---
  *
- * What a machine reports by an instruction or a system call and not by a file can stand in a recorded
- * tree under /.steelyard: `cpuid-hypervisor` (the vendor signature of CPUID leaf 0x40000000),
- * `netdev-kinds` (lines "DEVICE KIND"). docs/probe.md says how such a tree is recorded. */
+ * What a machine reports by an instruction or a system call and not by a file can stand in a
+ * recorded tree under /.steelyard: `cpuid-hypervisor` (the vendor signature of CPUID leaf
+ * 0x40000000), `netdev-kinds` (lines "DEVICE KIND"). docs/probe.md says how such a tree is
+ * recorded. */
 
 /* Names in a folder, without those that begin with a dot. */
 struct sy_names {

@@ -2,13 +2,14 @@
  * what of it is the job's.
  *
  * - of a job: its cgroup (cgroup.h; where Slurm's holds more than the job, step_groups.h), its
- *   processes (processes.h, process_list.h, process_members.h), its TCP connections (tcp_sockets.h);
+ *   processes (processes.h, process_list.h, process_members.h), and its TCP connections
+ *   (tcp_sockets.h);
  * - of a command that we wait for: command_usage.h;
  * - of the whole node (this header): energy (meters/), network devices (netdev.h), TCP, pressure.
  *
  * Parsers of the kernel's texts are pure functions (parse.h). It promises that no reading allocates
- * memory, and that what could not be read is SY_UNKNOWN, never 0. The kernel's own count of a job is
- * bpf/'s.
+ * memory, and that what could not be read is SY_UNKNOWN, never 0. The kernel's own count of a job
+ * is bpf/'s.
  *
  *
  * Files are opened once, as root, and read by pread. What costs much and moves slowly is read less

@@ -9,10 +9,10 @@
  * adds the user's side.
  *
  * It judges by trying: a file is made in the folder of records, tc is run in a network namespace of
- * its own, the plugin is loaded. All of that is gone when it ends. Only of Slurm it compares version
- * numbers, the plugin's with slurmd's. What may hang or die (a shared file system, a program, a
- * library) gets a process and a time limit. With --root a recorded tree is read and nothing is
- * tried.
+ * its own, the plugin is loaded. All of that is gone when it ends. Only of Slurm it compares
+ * version numbers, the plugin's with slurmd's. What may hang or die (a shared file system, a
+ * program, a library) gets a process and a time limit. With --root a recorded tree is read and
+ * nothing is tried.
  *
  * It repairs nothing, reads no job's data, and looks at no other node. */
 #ifndef STEELYARD_DOCTOR_DOCTOR_H
