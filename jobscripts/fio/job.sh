@@ -14,10 +14,18 @@ sy_fio_program() {
         'install the Debian package fio, or give fio = "/path/to/fio"'
 }
 
+# fio's JSON does not say whether groups ran at once (new_group) or one after another (stonewall).
+sy_fio_check_job_file() {
+    [[ -n $SY_PARAM_JOB_FILE ]] && grep -qs '^[[:space:]]*new_group' -- "$SY_PARAM_JOB_FILE" || return 0
+    sy_log "$SY_PARAM_JOB_FILE has new_group, but groups have to run one after another: use stonewall"
+    return 1
+}
+
 sy_client() {
     local program code
     local -a options=()
     program=$(sy_fio_program) || return
+    sy_fio_check_job_file || return
     sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     sy_fio_options
     sy_measured "$program" --output="$SY_SCRATCH/fio.json" --output-format=json --directory="$SY_WORK" \

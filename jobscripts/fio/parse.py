@@ -1,12 +1,14 @@
 """Reads fio's JSON (--output-format=json) from out.CLIENT.
 
-A group of jobs is one entry of `jobs`. Rates of several groups (of a job file) are summed, mean
-latencies are weighted by requests. Percentiles of several groups cannot be combined and are
-omitted.
+Jobs of one group run at once: their rate is what all transferred by the longest one's time. Groups
+of a job file run one after another (stonewall): their rate is what all transferred by the sum of
+their times. fio's JSON does not have stonewall, nor new_group, which job.sh refuses. Mean latencies
+are weighted by requests. Percentiles of several jobs cannot be combined and are omitted.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from steelyard.jobscripts.output import last_words, positive, read_document, rea
 from steelyard.jobscripts.registry import Result
 
 ASKED = ("rw", "bs", "size", "numjobs", "iodepth", "ioengine", "direct", "end_fsync")
+RATES = (("bandwidth", "bytes_per_s", "io_bytes", "bw_bytes"), ("iops", "1/s", "total_ios", "iops"))
 PERCENTILES = {"p50": "50.000000", "p99": "99.000000"}
 
 
@@ -70,19 +73,60 @@ def _check_asked(name: str, jobs: list[dict[str, Any]], parameters: Mapping[str,
 
 
 def _rates(name: str, jobs: list[dict[str, Any]]) -> list[Result]:
-    found = []
-    sums = {"bandwidth": 0.0, "iops": 0.0}
-    units = {"bandwidth": "bytes_per_s", "iops": "1/s"}
-    for direction in ("read", "write"):
-        sections = _active(name, jobs, direction)
-        for metric, key in (("bandwidth", "bw_bytes"), ("iops", "iops")):
-            value = sum(positive(name, section, key) for section in sections)
-            sums[metric] += value
-            if sections:
-                found.append(Result(f"{direction}_{metric}", value, units[metric], 1))
+    """Return the rates of reads, of writes and of both together."""
+    phases = [list(group) for _, group in itertools.groupby(jobs, lambda job: job.get("groupid"))]
+    _refuse_concurrent_groups(name, phases)
+    found, totals = [], []
+    for metric, unit, count, rate in RATES:
+        both = []
+        for direction in ("read", "write"):
+            sections = [_active(name, phase, direction) for phase in phases]
+            rates = [_phase_rate(name, some, count, rate) for some in sections]
+            both.append(rates)
+            if any(sections):
+                found.append(Result(f"{direction}_{metric}", _combine(rates), unit, 1))
+        # Reads and writes of a phase run at once.
+        together = [
+            (reads[0] + writes[0], max(reads[1], writes[1]))
+            for reads, writes in zip(*both, strict=True)
+        ]
+        totals.append(Result(metric, _combine(together), unit, 1))
     if not found:
         raise FailedError("fio neither read nor wrote anything")
-    return [Result(key, value, units[key], 1) for key, value in sums.items()] + found
+    return totals + found
+
+
+def _refuse_concurrent_groups(name: str, phases: list[list[dict[str, Any]]]) -> None:
+    """Raise OutputError if fio (from 3.36 on) reports that two groups began at once."""
+    starts = [phase[0].get("job_start") for phase in phases]
+    known = [start for start in starts if start is not None]
+    if len(set(known)) != len(known):
+        raise OutputError(
+            name,
+            "groups of jobs that ran at once (new_group): groups one after another (stonewall) are "
+            "expected",
+        )
+
+
+def _phase_rate(
+    name: str, sections: list[dict[str, Any]], count: str, rate: str
+) -> tuple[float, float]:
+    """Return the rate of jobs that ran at once, and the longest one's time in ms, as fio's
+    group_reporting has them."""
+    if not sections:
+        return 0.0, 0.0
+    longest_ms = max(positive(name, section, "runtime") for section in sections)
+    rates = [positive(name, section, rate) for section in sections]
+    if len(sections) == 1:
+        return rates[0], longest_ms
+    return 1000 * sum(positive(name, one, count) for one in sections) / longest_ms, longest_ms
+
+
+def _combine(phases: list[tuple[float, float]]) -> float:
+    """Return the rate of phases (rate, time) that ran one after another."""
+    if sum(rate > 0 for rate, _ in phases) < 2:
+        return sum(rate for rate, _ in phases)
+    return sum(rate * time for rate, time in phases) / sum(time for _, time in phases)
 
 
 def _active(name: str, jobs: list[dict[str, Any]], direction: str) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ import functools
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -143,6 +144,37 @@ def test_of_several_groups_there_are_no_percentiles(tmp_path: Path) -> None:
     assert "read_latency_p99" not in found
     assert found["write_latency_p50"] == [2.192e-06]
     assert found["read_iops"] == [2 * 256000.0]
+
+
+def change_section(job: dict[str, Any], **values: float) -> dict[str, Any]:
+    """Return the job with other values in its section `read`."""
+    return {**job, "read": {**job["read"], **values}}
+
+
+def test_rates_of_groups_one_after_another_are_not_added(tmp_path: Path) -> None:
+    """A sequential read of 100 MB in 1 s, then a random one of 10 MB in 4 s, behind a stonewall."""
+    document = json.loads(read("fio/two_groups.3.33.json"))
+    fast = change_section(
+        document["jobs"][1],
+        io_bytes=10**8,
+        total_ios=1000,
+        bw_bytes=10**8,
+        iops=1000.0,
+        runtime=1000,
+    )
+    slow = change_section(
+        fast, io_bytes=10**7, total_ios=400, bw_bytes=2_500_000, iops=100.0, runtime=4000
+    )
+    document["jobs"] = [fast, {**slow, "groupid": 2}]
+    found = parse(tmp_path, "fio", json.dumps(document) + "\n", {"job_file": "/x"})
+    assert found["read_bandwidth"] == found["bandwidth"] == [110e6 / 5]
+    assert found["read_iops"] == found["iops"] == [1400 / 5]
+    document["jobs"] = [fast, {**slow, "groupid": fast["groupid"]}]  # at once
+    found = parse(tmp_path, "fio", json.dumps(document) + "\n", {"job_file": "/x"})
+    assert found["read_bandwidth"] == [110e6 / 4]
+    document["jobs"] = [{**fast, "job_start": 7}, {**slow, "groupid": 2, "job_start": 7}]
+    with pytest.raises(OutputError, match=r"at once \(new_group\)"):
+        parse(tmp_path, "fio", json.dumps(document) + "\n", {"job_file": "/x"})
 
 
 @pytest.mark.parametrize(
