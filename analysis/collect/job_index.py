@@ -174,9 +174,13 @@ def find_earlier_starts(
 
 
 def age_sort_key(row: AccountingRow) -> tuple[float, float]:
-    """Return a key that sorts the rows of one job by age; a row without a start is the latest."""
+    """Return a key that sorts the rows of one job by age.
+
+    A start that was requeued at once may have an end only. A row without either is the latest.
+    """
     far = float("inf")
+    begin_unix_s = row.end_unix_s if row.start_unix_s is None else row.start_unix_s
     return (
-        far if row.start_unix_s is None else row.start_unix_s,
+        far if begin_unix_s is None else begin_unix_s,
         far if row.submit_unix_s is None else row.submit_unix_s,
     )

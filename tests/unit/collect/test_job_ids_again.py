@@ -43,6 +43,14 @@ def test_starts_of_a_requeued_job_are_all_ours(told: bool) -> None:
     assert attempts(again, first) == [(0, "7.1"), (1, "7.0")]
 
 
+def test_a_start_that_was_requeued_at_once_is_the_first_one() -> None:
+    """slurmdbd (22.05) has its end, but no start."""
+    first = row(0, "", State="REQUEUED", Start="Unknown")
+    assert attempts(first, row(120, "")) == [(0, "7.0"), (1, "7.1")]
+    waits = row(120, "", State="PENDING", Start="Unknown", End="Unknown")
+    assert attempts(waits, first) == [(0, "7.1"), (1, "7.0")]
+
+
 def test_a_later_job_that_starts_for_the_first_time_is_not_ours() -> None:
     """Nor are the later one's next starts."""
     assert attempts(row(0, "0"), row(90_000, "0"), row(90_100, "1")) == [(0, "7.0")]
