@@ -30,12 +30,13 @@ RATES = (
 )
 UNITS = dict.fromkeys(BANDWIDTHS, "GiB/s") | dict.fromkeys(RATES, "kIOPS")
 VERSION = re.compile(r"^IO500 version (\S+) \(standard\)$", re.MULTILINE)
+ANY_VERSION = re.compile(r"^IO500 version .*$", re.MULTILINE)
 PHASE = re.compile(
-    r"\[RESULT\] +([\w-]+) +(\d+\.\d{6}) (GiB/s|kIOPS) : time (\d+\.\d{3}) seconds( \[INVALID\])?"
+    r"\[RESULT\] +([\w-]+) +(\d+\.\d{6}) (GiB/s|kIOPS) : time (\d+\.\d{3}) seconds( \[INVALID\])? *"
 )
 SCORE = re.compile(
     r"\[SCORE \] Bandwidth (\d+\.\d{6}) GiB/s : IOPS (\d+\.\d{6}) kiops : TOTAL (\d+\.\d{6})"
-    r"( \[INVALID\])?"
+    r"( \[INVALID\])? *"
 )
 WHY = re.compile(r"^ERROR INVALID \([^)]*\) (.+)$", re.MULTILINE)
 END = re.compile(r"\nThe result files are stored in the directory: .+\n")
@@ -48,7 +49,11 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     expected = "'The result files are stored in the directory: …' is expected"
     text = read_complete(folder, client, "io500", END, expected)
     if len(VERSION.findall(text)) != 1:
-        raise OutputError(name, "'IO500 version … (standard)' is expected once")
+        versions = "; ".join(ANY_VERSION.findall(text)) or "no version"
+        raise OutputError(
+            name,
+            f"'IO500 version … (standard)' is expected once: {versions[:100]}",
+        )
     phases, invalid = _phases(name, text)
     score = _score(name, text, phases)
     if (invalid or score[3]) and not parameters["invalid"]:

@@ -83,9 +83,15 @@ Rows = dict[str, list[Repetition]]
 
 def _text(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
     """Read IOR's text, which has one test."""
-    summary = SUMMARY.search(text)
-    if len(HEAD.findall(text)) != 1 or summary is None:
+    summary, versions = SUMMARY.search(text), HEAD.findall(text)
+    if len(versions) != 1 or summary is None:
         raise OutputError(name, "not the output of one IOR: 'IOR-VERSION: …' is expected once")
+    if "Stonewall(s)" not in summary[0].splitlines()[1]:
+        raise OutputError(
+            name,
+            f"the output of IOR {versions[0]}, whose summary has no column Stonewall(s): IOR 3.3 or "
+            "later is expected",
+        )
     wrong = WRONG_DATA.search(text)
     if wrong:
         raise FailedError(f"IOR's check of the data: {wrong[0]}")

@@ -23,6 +23,11 @@ ELEMENTS = re.compile(r"^Array size = (\d+) \(elements\)", re.MULTILINE | re.ASC
 TIMES = re.compile(r"^Each kernel will be executed (\d+) times\.$", re.MULTILINE | re.ASCII)
 THREADS = re.compile(r"^Number of Threads counted = (\d+)$", re.MULTILINE | re.ASCII)
 WORD = re.compile(r"^This system uses (\d+) bytes per array element\.$", re.MULTILINE | re.ASCII)
+OTHER = re.compile(
+    r"^(?:Data is distributed across .*|This system uses .* DOUBLE PRECISION word\.|BabelStream"
+    r"| *STREAM Version .*)$",
+    re.MULTILINE,
+)
 FAILED = re.compile(r"^Failed Validation.*$", re.MULTILINE)
 END = re.compile(
     r"^Solution Validates: avg error less than \S+ on all three arrays\n"
@@ -35,6 +40,12 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     """Return the best rate of each loop, in bytes per second."""
     name = f"out.{client}"
     text = read_output(folder, client, "STREAM")
+    if other := OTHER.search(text):
+        raise OutputError(
+            name,
+            f"'{other[0].strip()[:100]}' is of another STREAM: expected is stream.c 5.10, not its MPI, "
+            "Fortran or earlier version, nor BabelStream",
+        )
     failed = FAILED.search(text)
     if failed:
         raise FailedError(f"STREAM's arrays are wrong: {failed.group().strip()[:200]}")

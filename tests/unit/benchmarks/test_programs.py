@@ -218,3 +218,42 @@ def test_statistics_of_mdtests_ranks_are_refused_by_their_option(tmp_path: Path)
         "   Operation      ", "   Operation     per Rank: Max "
     )
     assert "without --showRankStatistics" in refusal(tmp_path, "mdtest", text, MDTEST)
+
+
+STREAM_TITLE = "STREAM version $Revision: 5.10 $"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Array size =", "Data is distributed across 16 MPI ranks\n   Array size ="),
+        ("This system uses 8 bytes per array element.", "This system uses 8 bytes per DOUBLE PRECISION word."),
+        (STREAM_TITLE, "BabelStream"),
+        (STREAM_TITLE, " STREAM Version $Revision: 5.6 $"),
+    ],
+)  # fmt: skip
+def test_other_programs_named_stream_are_refused_by_a_line_of_theirs(
+    tmp_path: Path, old: str, new: str
+) -> None:
+    text = read("stream/stream.5.10.out").replace(old, new, 1)
+    words = refusal(tmp_path, "stream", text, {"elements": 2000000, "threads": 2})
+    assert f"'{new.splitlines()[0].strip()}' is of another STREAM" in words
+
+
+def test_an_ior_before_3_3_is_refused_by_its_version(tmp_path: Path) -> None:
+    text = read("ior/easy.3.3.0.out").replace("IOR-3.3.0", "IOR-3.2.1")
+    text = text.replace(" Stonewall(s) Stonewall(MiB)", "").replace("NA            NA", "")
+    given: Given = {"program": "/opt/ior", "repetitions": 3}
+    assert "the output of IOR 3.2.1, whose summary" in refusal(tmp_path, "ior", text, given)
+
+
+def test_the_version_of_another_io500_is_quoted_and_blanks_at_the_end_are_none(
+    tmp_path: Path,
+) -> None:
+    given: Given = {"program": "/opt/io500", "config": "/opt/io500.ini", "invalid": True}
+    text = read("io500/invalid.out")
+    blanks = text.replace(" seconds\n", " seconds \n")
+    assert parse(tmp_path, "io500", blanks, given) == parse(tmp_path, "io500", text, given)
+    extended = text.replace("(standard)", "(extended)")
+    words = refusal(tmp_path, "io500", extended, given)
+    assert "expected once: IO500 version io500-isc26_v2-26-g02091cf254d8 (extended)" in words
