@@ -48,7 +48,7 @@ class SharedWork(Generic[T]):
         """Return the results in the order of the tasks. Raises the error of a task."""
         found: dict[int, T] = {}
         if self._child:
-            found = {place: self._pieces[place]() for place in self._claim_indices()}
+            found = {index: self._pieces[index]() for index in self._claim_indices()}
             found |= self._read_helper_results()
         # Tasks that failed in the second process are repeated here, which raises their error.
         return [found[i] if i in found else piece() for i, piece in enumerate(self._pieces)]
@@ -70,18 +70,18 @@ class SharedWork(Generic[T]):
 
     def _claim_indices(self) -> Iterator[int]:
         """Yield the indices of tasks that the other process has not taken."""
-        while place := os.read(self._queue, NUMBER):
-            yield int.from_bytes(place, "big")
+        while index := os.read(self._queue, NUMBER):
+            yield int.from_bytes(index, "big")
 
     def _run_helper(self, writer: int, first: int) -> NoReturn:
         """Do tasks in the second process, then exit. It stops if the first process is dead."""
         try:
             found: dict[int, T] = {}
             try:
-                for place in itertools.takewhile(
+                for index in itertools.takewhile(
                     lambda _: os.getppid() == first, self._claim_indices()
                 ):
-                    found[place] = self._pieces[place]()
+                    found[index] = self._pieces[index]()
                 answer = pickle.dumps((found, ""))
             except Exception as error:  # noqa: BLE001 - told, and tried again
                 answer = pickle.dumps(({}, repr(error)))

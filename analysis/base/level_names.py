@@ -34,9 +34,9 @@ def format_levels(factors: Mapping[str, Sequence[object]], toml: str) -> Texts:
     """Return the name of every level; `toml` is the study file, which may define names."""
     names = dict(read_names(toml))
     return {
-        factor: names.get(factor) or dict(zip(map(format_level, levels), shown, strict=True))
+        factor: names.get(factor) or dict(zip(map(format_level, levels), shortened, strict=True))
         for factor, levels in factors.items()
-        for shown in (remove_common_parts(factor, [format_level(level) for level in levels]),)
+        for shortened in (remove_common_parts(factor, [format_level(level) for level in levels]),)
     }
 
 
@@ -55,12 +55,14 @@ def remove_common_parts(factor: str, levels: list[str]) -> list[str]:
     """Remove what all levels have in common, unless one would be empty or two would be equal."""
     if len(levels) < 2:
         return levels
-    shown = levels
+    shortened = levels
     if factor in LISTS:
         items = [level.split(",") for level in levels]
         common = set(items[0]).intersection(*items[1:])
-        shown = [",".join(item for item in every if item not in common) for every in items]
+        shortened = [",".join(item for item in every if item not in common) for every in items]
     elif all(level.startswith("/") for level in levels):
         folder = os.path.commonpath(levels)
-        shown = levels if folder == "/" else [os.path.relpath(level, folder) for level in levels]
-    return shown if all(shown) and len(set(shown)) == len(levels) else levels
+        shortened = (
+            levels if folder == "/" else [os.path.relpath(level, folder) for level in levels]
+        )
+    return shortened if all(shortened) and len(set(shortened)) == len(levels) else levels

@@ -53,10 +53,12 @@ def check_java() -> None:
     program = f"{home}/bin/java" if home else "java"
     if shutil.which(program) is None:
         raise MissingError(f"{program} is missing, and Spark needs it: {remedy}")
-    said = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
-    found = re.search(r'version "(?:1\.)?(\d+)', said)  # 1.8 was Java 8
+    output = subprocess.run(
+        [program, "-version"], capture_output=True, text=True, check=False
+    ).stderr
+    found = re.search(r'version "(?:1\.)?(\d+)', output)  # 1.8 was Java 8
     if found is None or int(found[1]) < JAVA:
-        first = (said.splitlines() or ["no word"])[0]
+        first = (output.splitlines() or ["no word"])[0]
         raise MissingError(f"{program} says '{first}', and Spark needs Java {JAVA}: {remedy}")
 
 
@@ -81,8 +83,8 @@ def check_master(master: str) -> None:
     scheme, _, places = master.partition("://")
     if scheme != "spark":
         return
-    for place in places.split(","):  # of several masters, one is the leader
-        host, _, port = place.rpartition(":")
+    for address in places.split(","):  # of several masters, one is the leader
+        host, _, port = address.rpartition(":")
         try:
             socket.create_connection((host.strip("[]"), int(port)), CONNECT_LIMIT_S).close()
         except (OSError, ValueError) as error:

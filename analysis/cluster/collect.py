@@ -106,8 +106,8 @@ def collect(
         done = Collected(folder, since, until)
         work = Pass(connection, scratch, record_dirs, since_unix_s is not None, done)
         spans = list(split_into_days(since, until))
-        for place, (first, last) in enumerate(spans):
-            progress("days", place, len(spans))
+        for index, (first, last) in enumerate(spans):
+            progress("days", index, len(spans))
             import_jobs(work, accounting.read_window(first, last), requested_until=last)
         requery_open_jobs(work, accounting)
         write_end(work)
@@ -193,21 +193,21 @@ def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[
     """Yield the jobs that are new or changed, with their records read."""
     have = stored_jobs.read_jobs(work.connection, found)
     starts = stored_jobs.read_starts(work.connection, found)
-    left = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
-    read = stored_jobs.read_records(work.connection, [key for key in left if key in have])
-    work.done.unchanged += sum(key not in work.seen for key in found.keys() - set(left))
-    near = RecordIndex(work.record_dirs)
-    for place, key in enumerate(left):
-        if place % AT_ONCE == 0:
-            some = (found[one].row for one in left[place : place + AT_ONCE])
-            near.load(row for row in some if jobs.can_have_records(row))
+    unmeasured = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
+    read = stored_jobs.read_records(work.connection, [key for key in unmeasured if key in have])
+    work.done.unchanged += sum(key not in work.seen for key in found.keys() - set(unmeasured))
+    record_index = RecordIndex(work.record_dirs)
+    for offset, key in enumerate(unmeasured):
+        if offset % AT_ONCE == 0:
+            some = (found[one].row for one in unmeasured[offset : offset + AT_ONCE])
+            record_index.load(row for row in some if jobs.can_have_records(row))
         begun, before = found[key], read.get(key, {})
         others = [at for other, at in starts.get(begun.row.job_id, ()) if other != key]
-        job = jobs.measure(begun, others, near, before)
+        job = jobs.measure(begun, others, record_index, before)
         is_same = key in have and have[key].facts == jobs.digest_accounting(begun)
         count_job(work, key, job, key in have, is_same)
-        now = {(node, seen.sha256) for node, seen in job.found.seen.items()}
-        if not is_same or now != {(node, seen.sha256) for node, seen in before.items()}:
+        now = {(node, checked.sha256) for node, checked in job.found.seen.items()}
+        if not is_same or now != {(node, checked.sha256) for node, checked in before.items()}:
             yield job
         elif any(kind == "changed" for _, kind, _ in job.found.gaps):
             yield job  # a record was changed: store the marks
@@ -245,20 +245,27 @@ def store_jobs(work: Pass, found: Sequence[Job]) -> None:
 
 def write_records(spool: Spool, job: Job) -> None:
     """Write a row for each record that was read."""
-    for seen in job.found.seen.values():
-        found = seen.record.columns()
-        head = (*jobs.job_key(job.begun.row), seen.record.node, str(seen.record.path), seen.sha256)
-        extra = [seen.record.get(path) for path in stored_jobs.BESIDES.values()]
-        spool.write((*head, list(seen.marks), *extra, *found.values()))
+    for checked in job.found.seen.values():
+        found = checked.record.columns()
+        head = (
+            *jobs.job_key(job.begun.row),
+            checked.record.node,
+            str(checked.record.path),
+            checked.sha256,
+        )
+        extra = [checked.record.get(path) for path in stored_jobs.BESIDES.values()]
+        spool.write((*head, list(checked.marks), *extra, *found.values()))
 
 
 def requery_open_jobs(work: Pass, accounting: ClusterAccounting) -> None:
     """Query stored open jobs that no answer contained, by id. Unknown ones become `lost`."""
-    left = [key for key in stored_jobs.read_open_jobs(work.connection) if key not in work.seen]
-    if not left:
+    unanswered = [
+        key for key in stored_jobs.read_open_jobs(work.connection) if key not in work.seen
+    ]
+    if not unanswered:
         return
-    import_jobs(work, accounting.read_jobs(sorted({key[1] for key in left})))
-    lost = [key for key in left if key not in work.seen]
+    import_jobs(work, accounting.read_jobs(sorted({key[1] for key in unanswered})))
+    lost = [key for key in unanswered if key not in work.seen]
     with transaction(work.connection):
         for key in lost:
             work.connection.execute(

@@ -46,21 +46,21 @@ def export_days(connection: DuckDBPyConnection, folder: Path) -> int:
     ready = []
     for day, _ in days:
         for table, select in OF_DAY.items():
-            place = folder / table / f"day={day}"
-            place.mkdir(mode=0o750, parents=True, exist_ok=True)
-            part = place / f".{table}.part"
+            day_folder = folder / table / f"day={day}"
+            day_folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+            temporary = day_folder / f".{table}.part"
             query = select.replace("$day", quote_text(str(day)) + "::DATE")
-            connection.execute(f"COPY ({query}) TO {quote_text(str(part))} ({OPTIONS})")
-            ready.append((part, place / f"{table}.parquet"))
+            connection.execute(f"COPY ({query}) TO {quote_text(str(temporary))} ({OPTIONS})")
+            ready.append((temporary, day_folder / f"{table}.parquet"))
     folder.mkdir(mode=0o750, parents=True, exist_ok=True)
     mark = write_description(connection)
     if ready:
         (folder / MARK).unlink(missing_ok=True)
-    for part, place in ready:
-        part.replace(place)
-    part = folder / f".{MARK}.part"
-    part.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
-    part.replace(folder / MARK)
+    for temporary, day_folder in ready:
+        temporary.replace(day_folder)
+    temporary = folder / f".{MARK}.part"
+    temporary.write_text(json.dumps(mark, indent=1) + "\n", encoding="utf-8")
+    temporary.replace(folder / MARK)
     with transaction(connection):
         connection.executemany("UPDATE days SET exported = $2 WHERE day = $1", days or [(None, 0)])
     return len(days)
@@ -158,8 +158,10 @@ def find_files(folder: Path, span: Span) -> list[Path]:
         format_day(span[1]),
     )  # `unknown` sorts after all dates
     days = sorted(path.name for path in (folder / "jobs").glob("day=*"))
-    near = (day for day in days if first <= day.removeprefix("day=") <= last)
-    return [path for day in near if (path := folder / "jobs" / day / "jobs.parquet").exists()]
+    days_in_range = (day for day in days if first <= day.removeprefix("day=") <= last)
+    return [
+        path for day in days_in_range if (path := folder / "jobs" / day / "jobs.parquet").exists()
+    ]
 
 
 def create_view(connection: DuckDBPyConnection, files: Sequence[Path]) -> None:

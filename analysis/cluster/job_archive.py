@@ -137,11 +137,12 @@ def check_single_job(job_id: str, found: Sequence[Cells]) -> None:
     """Raise UsageError if the id is that of an array with several tasks."""
     tasks = {cells["task"] for cells in found if cells["task"] != cells["job_id"]}
     if len(tasks) > 1 and not any(cells["task"] == job_id for cells in found):
-        shown = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
+        examples = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
             " …" if len(tasks) > 10 else ""
         )
         raise UsageError(
-            f"{job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {shown}", job_id
+            f"{job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {examples}",
+            job_id,
         )
 
 
@@ -168,14 +169,14 @@ def build_allocation(cells: Cells) -> Allocation:
 
     Its CPU time is the scheduler's, if the scheduler was its source.
     """
-    held = {name: cells[name] for name in jobs.ACCOUNTED}
+    accounted = {name: cells[name] for name in jobs.ACCOUNTED}
     is_accounted = cells["sources"].get("cpu_s") == jobs.SLURM
     return Allocation(
         nodes=len(cells["nodes"]) or None,
         cpu_s=cells["cpu_s"] if is_accounted else None,
         is_part=cells["task"] != cells["job_id"],
-        missing={name: NOT_KEPT for name, value in held.items() if value is None},
-        **held,
+        missing={name: NOT_KEPT for name, value in accounted.items() if value is None},
+        **accounted,
     )
 
 

@@ -36,22 +36,22 @@ class FoundRecords:
 
 
 def list_sources(
-    near: RecordIndex, row: AccountingRow, found: FoundRecords
+    record_index: RecordIndex, row: AccountingRow, found: FoundRecords
 ) -> dict[Path, PackedFile | None]:
     """Return all records of a job id from the days around this start, with a pack's entry or None.
 
     A pack that cannot be read is added to the gaps of `found`.
     """
     sources: dict[Path, PackedFile | None] = {}
-    for record_dir in near.record_dirs:
+    for record_dir in record_index.record_dirs:
         sources |= dict.fromkeys(list_record_names(record_dir / row.job_id))
-        for folder in near.find_folders(record_dir, row):
+        for folder in record_index.find_folders(record_dir, row):
             sources |= dict.fromkeys(list_record_names(folder))
         for pack in reversed(
-            near.find_packs(record_dir, row)
+            record_index.find_packs(record_dir, row)
         ):  # loose files come first, then those of the newest pack
             there = {path.name for path in sources}
-            files = near.find_content(pack, row.job_id)
+            files = record_index.find_content(pack, row.job_id)
             if isinstance(files, OSError):
                 found.gaps.append((None, "record", f"{pack} cannot be read: {files.strerror}"))
                 continue
@@ -61,7 +61,7 @@ def list_sources(
 
 
 def read_job_records(
-    view: JobView, near: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
+    view: JobView, record_index: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
 ) -> FoundRecords:
     """Read the records of the start that `view` is of, and set its nodes.
 
@@ -70,35 +70,35 @@ def read_job_records(
     has run, its files are listed again, since it may be in a pack.
     """
     assert view.row is not None
-    found = list_records(view, near, before)
-    while not found.seen.keys() >= {*view.row.nodes} and near.is_outdated(view.row):
-        near.reload()
-        found = list_records(view, near, before)
+    found = list_records(view, record_index, before)
+    while not found.seen.keys() >= {*view.row.nodes} and record_index.is_outdated(view.row):
+        record_index.reload()
+        found = list_records(view, record_index, before)
     return found
 
 
 def list_records(
-    view: JobView, near: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
+    view: JobView, record_index: RecordIndex, before: Mapping[str, record_trust.ReadRecord]
 ) -> FoundRecords:
     """Read the records as they were listed when `near` was loaded."""
     assert view.row is not None
     found = FoundRecords()
-    sources = list_sources(near, view.row, found)
+    sources = list_sources(record_index, view.row, found)
     paths = list(sources)
     for path in select_last_start(view, paths):
         node = parse_record_node(path)
         try:
-            seen = record_trust.read_checked_record(path, view.row, sources[path])
+            checked = record_trust.read_checked_record(path, view.row, sources[path])
         except RecordError as error:
             found.gaps.append((node, error.kind, str(error)))
             continue
         old = before.get(node)
-        if old is not None and old.record.complete and old.sha256 != seen.sha256:
+        if old is not None and old.record.complete and old.sha256 != checked.sha256:
             found.gaps.append((node, "changed", CHANGED.format(path)))
             found.marks.append(CHANGED.format(path.name))
             continue
-        found.seen[node] = seen
-        report_record_gaps(found, node, seen)
+        found.seen[node] = checked
+        report_record_gaps(found, node, checked)
     for node, old in before.items():  # two starts of a job may have the same submit time
         if (
             old.record.complete
@@ -106,8 +106,10 @@ def list_records(
             and select_last_start(view, [old.record.path])
         ):
             found.seen[node] = old
-    found.marks += [mark for seen in found.seen.values() for mark in seen.marks]
-    view.nodes = make_node_views([seen.record for seen in found.seen.values()], with_samples=False)
+    found.marks += [mark for checked in found.seen.values() for mark in checked.marks]
+    view.nodes = make_node_views(
+        [checked.record for checked in found.seen.values()], with_samples=False
+    )
     find_stray_records(view, found, paths)
     return found
 
@@ -126,16 +128,16 @@ def report_record_gaps(found: FoundRecords, node: str, record: record_trust.Read
 def find_stray_records(view: JobView, found: FoundRecords, paths: Sequence[Path]) -> None:
     """Add records of this job id whose time fits none of its starts: a clock is wrong."""
     assert view.row is not None
-    told = {node for node, _, _ in found.gaps} | set(found.seen)
+    known_nodes = {node for node, _, _ in found.gaps} | set(found.seen)
     begins = [*view.earlier_starts, view.row.start_unix_s or 0.0]
-    for node in sorted(set(view.row.nodes) - told):
+    for node in sorted(set(view.row.nodes) - known_nodes):
         mine = [
             path
             for path in paths
             if parse_record_node(path) == node and is_far_from_starts(path, begins)
         ]
-        if words := format_stray_record(mine, node, view.row.start_unix_s or 0.0):
-            found.gaps.append((node, "clock_off", f"no record of {node}{words}"))
+        if explanation := format_stray_record(mine, node, view.row.start_unix_s or 0.0):
+            found.gaps.append((node, "clock_off", f"no record of {node}{explanation}"))
 
 
 def is_far_from_starts(path: Path, begins: Sequence[float]) -> bool:

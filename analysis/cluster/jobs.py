@@ -89,16 +89,16 @@ class Job:
         row = self.begun.row
         if not is_over(row):
             return False
-        whole = sum(
-            seen.record.has_final_totals(of_node=False) for seen in self.found.seen.values()
+        complete = sum(
+            checked.record.has_final_totals(of_node=False) for checked in self.found.seen.values()
         )
-        return row.start_unix_s is None or (whole >= len(self.view.all_nodes) > 0)
+        return row.start_unix_s is None or (complete >= len(self.view.all_nodes) > 0)
 
 
 def measure(
     begun: JobStart,
     starts: Sequence[float],
-    near: RecordIndex,
+    record_index: RecordIndex,
     before: Mapping[str, record_trust.ReadRecord],
 ) -> Job:
     """Measure one start of a job.
@@ -112,19 +112,23 @@ def measure(
         row.task_id or row.job_id, row, tuple(starts), comment, allocation=begun.allocation
     )
     ran = can_have_records(row)
-    found = job_records.read_job_records(view, near, before) if ran else job_records.FoundRecords()
+    found = (
+        job_records.read_job_records(view, record_index, before)
+        if ran
+        else job_records.FoundRecords()
+    )
     used = compute_usage(view, begun.allocation) if ran else make_unfinished_usage(row)
     used.marks += found.marks
     for mark in used.marks[: len(used.marks) - len(found.marks)]:
         found.gaps.append((None, "contradiction", mark))
-    found.gaps += [(None, kind, said) for kind, said in list_accounting_marks(begun)]
+    found.gaps += [(None, kind, reason) for kind, reason in list_accounting_marks(begun)]
     return Job(begun, view, found, used)
 
 
 def list_accounting_marks(begun: JobStart) -> Iterator[tuple[str, str]]:
     """Yield what users must know of the accounting's own figures of a job."""
-    if said := begun.allocation.missing.get("cpu_s"):
-        yield "impossible", said
+    if reason := begun.allocation.missing.get("cpu_s"):
+        yield "impossible", reason
     if suspended_s := begun.row.suspended_s:
         yield "suspended", f"it was suspended for {suspended_s:.10g} s, which only its records have"
 
@@ -149,13 +153,13 @@ def compute_usage(view: JobView, allocation: Allocation) -> UsedTotals:
     wrong = dict(find_contradictions(view, allocation, totals))
     for name in QUANTITIES:
         value, why = compute_total(view, name, *totals[name])
-        told = record_trust.find_comment_total(view.admin_comment, name)
-        if wrong and (told is None or value is None or name in wrong):
+        comment_value = record_trust.find_comment_total(view.admin_comment, name)
+        if wrong and (comment_value is None or value is None or name in wrong):
             value, why = None, CONTRADICTS
         if value is not None:
             used.set_total(name, value, RECORDS)
-        elif told is not None:
-            used.set_total(name, told, COMMENT)
+        elif comment_value is not None:
+            used.set_total(name, comment_value, COMMENT)
         elif name == "cpu_s" and allocation.cpu_s is not None:
             used.set_total(name, allocation.cpu_s, SLURM)
         else:
@@ -172,9 +176,9 @@ def compute_total(
     if value is not None:
         return value, why
     lacking = [n for n in view.nodes if n.values[name] is None and not is_idle(n.record)]
-    said = {n.missing[name] for n in lacking if n.record.missing_reason(TOTALS[name].path)}
-    if len(view.nodes) == len(view.all_nodes) and len(said) == 1:
-        return None, said.pop()
+    reasons = {n.missing[name] for n in lacking if n.record.missing_reason(TOTALS[name].path)}
+    if len(view.nodes) == len(view.all_nodes) and len(reasons) == 1:
+        return None, reasons.pop()
     return value, why
 
 
@@ -187,11 +191,14 @@ def find_contradictions(
         value, _ = totals[name]
         if value is None:
             continue
-        told = record_trust.find_comment_total(view.admin_comment, name)
-        if told is not None and not record_trust.is_consistent_with_comment(
-            name, value, told, nodes
+        comment_value = record_trust.find_comment_total(view.admin_comment, name)
+        if comment_value is not None and not record_trust.is_consistent_with_comment(
+            name, value, comment_value, nodes
         ):
-            yield name, f"{name} is {value:.10g} by its records, {told:.10g} by AdminComment"
+            yield (
+                name,
+                f"{name} is {value:.10g} by its records, {comment_value:.10g} by AdminComment",
+            )
         elif name == "cpu_s" and not record_trust.is_consistent_with_cpu(
             value, allocation.cpu_s, nodes
         ):
@@ -205,11 +212,11 @@ def set_memory(view: JobView, used: UsedTotals, is_wrong: bool) -> None:
     MaxRSS is that of one task, only a lower bound, and is not used.
     """
     value, is_least, _ = find_best_value(view, "max_memory_bytes", None)
-    told = record_trust.find_comment_total(view.admin_comment, "max_memory_bytes")
+    comment_value = record_trust.find_comment_total(view.admin_comment, "max_memory_bytes")
     if value is not None and not is_least and not is_wrong:
         used.set_total("memory_used_bytes", value, RECORDS)
-    elif told is not None and len(view.all_nodes) == 1:
-        used.set_total("memory_used_bytes", told, COMMENT)
+    elif comment_value is not None and len(view.all_nodes) == 1:
+        used.set_total("memory_used_bytes", comment_value, COMMENT)
     else:
         why = CONTRADICTS if is_wrong else view.total_or_reason("max_memory_bytes")[1]
         used.set_total("memory_used_bytes", None, RECORDS, why or "not known on every node")
@@ -217,23 +224,23 @@ def set_memory(view: JobView, used: UsedTotals, is_wrong: bool) -> None:
 
 def find_node_type(job: Job) -> str | None:
     """Return the type of the job's nodes, `mixed`, or None if it is unknown."""
-    said = {node.values["node_type"] for node in job.view.nodes} - {None}
-    if not said and job.view.admin_comment is not None:
-        said = {job.view.admin_comment.get("node_type")} - {None}
-    return None if not said else str(said.pop()) if len(said) == 1 else "mixed"
+    node_types = {node.values["node_type"] for node in job.view.nodes} - {None}
+    if not node_types and job.view.admin_comment is not None:
+        node_types = {job.view.admin_comment.get("node_type")} - {None}
+    return None if not node_types else str(node_types.pop()) if len(node_types) == 1 else "mixed"
 
 
 def find_tags(job: Job) -> dict[str, str]:
     """Return the tags of the records, replaced by those of AdminComment."""
-    told = (job.view.admin_comment or {}).get("tags")
-    found = {k: v for seen in job.found.seen.values() for k, v in seen.record.tags.items()}
-    mine = told if isinstance(told, dict) else {}
+    comment_tags = (job.view.admin_comment or {}).get("tags")
+    found = {k: v for checked in job.found.seen.values() for k, v in checked.record.tags.items()}
+    mine = comment_tags if isinstance(comment_tags, dict) else {}
     return found | {str(k): str(v) for k, v in mine.items()}
 
 
 def build_columns(job: Job) -> dict[str, Any]:
     """Return the job's row of the table `jobs`."""
-    row, held, told = job.begun.row, job.begun.allocation, find_tags(job)
+    row, allocation, tags = job.begun.row, job.begun.allocation, find_tags(job)
     names = ("name", "user", "state", "reason", "exit_code", "start_unix_s", "end_unix_s")
     cluster, job_id, submit = job_key(row)
     return {
@@ -241,15 +248,15 @@ def build_columns(job: Job) -> dict[str, Any]:
         "job_id": job_id,
         "submit_unix_s": submit,
         **{name: getattr(row, name) for name in names},
-        **{name: getattr(held, name) for name in ACCOUNTED},
+        **{name: getattr(allocation, name) for name in ACCOUNTED},
         **job.used.values,
         "task": row.task_id or row.job_id,
         "restarts": row.restarts,
-        "application": told.get(APPLICATION) or row.name,
+        "application": tags.get(APPLICATION) or row.name,
         "elapsed_s": row.elapsed_s,
         "nodes": list(row.nodes),
         "node_type": find_node_type(job),
-        "tags": told,
+        "tags": tags,
         "sources": job.used.sources,
         "missing": job.used.missing,
         "marks": job.used.marks,

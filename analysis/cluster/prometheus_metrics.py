@@ -85,24 +85,28 @@ def format_group(
     by: str, sums: Sequence[Line], most: int, before: PreviousMetrics, cluster: str
 ) -> Iterator[str]:
     """Yield all counters of one grouping (by user, account, …)."""
-    part, label = GROUPS[by]
-    jobs = f"steelyard_{part}_jobs_total"
+    group_name, label = GROUPS[by]
+    jobs = f"steelyard_{group_name}_jobs_total"
     if (jobs, OTHERS) in before.values:
         most = 0  # a new own line would repeat what `(others)` contains
     chosen = choose_names(sums, before.find_names(jobs), most)
 
-    def format_family(name: str, words: str, values: Mapping[str, float | None]) -> Iterator[str]:
-        yield f"# HELP {name} {words}"
+    def format_family(
+        name: str, description: str, values: Mapping[str, float | None]
+    ) -> Iterator[str]:
+        yield f"# HELP {name} {description}"
         yield f"# TYPE {name} counter"
         for who, value in values.items():
             if value is not None:
                 value = max(value, before.values.get((name, who), value))
                 yield f'{name}{{cluster="{cluster}",{label}="{escape_label(who)}"}} {value!r}'
 
-    words = "Jobs that had nodes and ended, a requeued one once for each start."
-    yield from format_family(jobs, words, {who: float(line.jobs) for who, line in chosen.items()})
+    description = "Jobs that had nodes and ended, a requeued one once for each start."
+    yield from format_family(
+        jobs, description, {who: float(line.jobs) for who, line in chosen.items()}
+    )
     for rest, (quantity, meaning) in COUNTERS.items():
-        name = f"steelyard_{part}_{rest}"
+        name = f"steelyard_{group_name}_{rest}"
         values = {who: line.values[quantity] for who, line in chosen.items()}
         known = {who: float(line.known[quantity]) for who, line in chosen.items()}
         yield from format_family(f"{name}_total", meaning, values)
@@ -115,9 +119,9 @@ def choose_names(lines: Iterable[Line], had: Iterable[str], most: int) -> dict[s
     A name that is part of `(others)` stays there, since no counter may decrease.
     """
     every = {line.name: line for line in lines}
-    kept = [name for name in had if name in every]
+    retained = [name for name in had if name in every]
     size = sorted(every, key=lambda name: (-(every[name].values["cpu_allocated_s"] or 0.0), name))
-    own = list(dict.fromkeys([*kept, *size]))[: max(most, len(kept))]
+    own = list(dict.fromkeys([*retained, *size]))[: max(most, len(retained))]
     chosen = {name: every[name] for name in own}
     rest = [line for name, line in every.items() if name not in chosen]
     return chosen | ({OTHERS: sum_lines(rest)} if rest else {})
@@ -136,15 +140,15 @@ def sum_lines(lines: list[Line]) -> Line:
 
 def format_gauges(mark: Mapping[str, Any], cluster: str) -> Iterator[str]:
     """Yield gauges: until when jobs were collected, and how many are running."""
-    told = {
+    gauges = {
         "steelyard_collected_timestamp_seconds": (
             mark["queried_until_unix_s"],
             "Until when the accounting has been collected.",
         ),
         "steelyard_jobs_running": (mark["running"], "Jobs that ran then: in no counter."),
     }
-    for name, (value, words) in told.items():
-        yield f"# HELP {name} {words}"
+    for name, (value, description) in gauges.items():
+        yield f"# HELP {name} {description}"
         yield f"# TYPE {name} gauge"
         if value is not None:
             yield f'{name}{{cluster="{cluster}"}} {float(value)!r}'

@@ -89,8 +89,8 @@ def read_packed_inode(file: PackedFile) -> tuple[Inode, bytes]:
 
 def find_mismatch(record: Record, row: AccountingRow) -> str | None:
     """Return why this cannot be the sampler's record of this job and node; None: it can."""
-    told = {"job.job_id": row.job_id, "job.cluster": row.cluster}
-    for name, known in told.items():
+    expected = {"job.job_id": row.job_id, "job.cluster": row.cluster}
+    for name, known in expected.items():
         found = record.get(name)
         if found and known and str(found).casefold() != known.casefold():
             return f"says {name} {str(found)[:40]!r} where the accounting has {known!r}"

@@ -74,8 +74,8 @@ def read_records(
     for row in rows:
         cells = dict(zip(names, row[len(KEY) :], strict=True))
         record = Record(Path(cells["file"]), build_document(cells))
-        seen = ReadRecord(record, cells["sha256"], tuple(cells["marks"]))
-        found.setdefault((row[0], row[1], row[2]), {})[cells["node"]] = seen
+        checked = ReadRecord(record, cells["sha256"], tuple(cells["marks"]))
+        found.setdefault((row[0], row[1], row[2]), {})[cells["node"]] = checked
     return found
 
 
@@ -85,10 +85,10 @@ def build_document(cells: Mapping[str, Any]) -> dict[str, Any]:
     paths = {name: path for name, (path, _) in COLUMNS.items()} | BESIDES
     for name, path in paths.items():
         *parents, last = path.split(".")
-        place = document
+        section = document
         for parent in parents:
-            place = place.setdefault(parent, {})
-        place[last] = cells[name]
+            section = section.setdefault(parent, {})
+        section[last] = cells[name]
     return document
 
 

@@ -171,7 +171,7 @@ class Sums:
 
 def compute_sums(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sums:
     """Sum by all keys in one scan of the needed columns."""
-    groups = [f"g{place}" for place in range(len(by))]
+    groups = [f"g{index}" for index in range(len(by))]
     keys = (f"coalesce(j.{BY[key]}, '{NOBODY}') AS {g}" for key, g in zip(by, groups, strict=True))
     values = (f"{quantity.sql} AS of_{quantity.name}" for quantity in QUANTITIES)
     odd = f"CASE WHEN {engine.length}(j.marks) > 0 THEN 1 END AS odd"
@@ -184,14 +184,14 @@ def compute_sums(engine: Engine, by: Sequence[str], span: day_files.Span) -> Sum
     )
     # grouping_id has a bit for each key that a set leaves out; the first key's is the highest.
     every = (1 << len(by)) - 1
-    of_set = {every - (1 << (len(by) - 1 - place)): key for place, key in enumerate(by)}
+    of_set = {every - (1 << (len(by) - 1 - index)): key for index, key in enumerate(by)}
     lines: dict[str, list[Line]] = {key: [] for key in by}
     total = build_line(("all", 0, 0, *(None, 0) * len(NAMES)))
-    for left_out, *row in rows:
-        if left_out == every:
+    for grouping, *row in rows:
+        if grouping == every:
             total = build_line(row)
         else:
-            lines[of_set[left_out]].append(build_line(row))
+            lines[of_set[grouping]].append(build_line(row))
     return Sums(lines, total)
 
 

@@ -58,24 +58,24 @@ def import_accounting(
     """Query the jobs that may have changed, store their rows, and return all jobs' rows."""
     jobs = Jobs()
     index = JobIndex(submissions)
-    kept = read_stored_rows(connection, accounting, submissions)
-    before = number_rows(index, [row for _, row in kept])
+    stored = read_stored_rows(connection, accounting, submissions)
+    before = number_rows(index, [row for _, row in stored])
     settled = find_settled_submissions(connection, before[0].values(), submissions)
-    asked = [s for s in submissions if s.job_id and s.submission_id not in settled]
+    queried = [s for s in submissions if s.job_id and s.submission_id not in settled]
     jobs.answered |= settled
-    answers = query_accounting(accounting, asked, scratch, jobs, progress)
+    answers = query_accounting(accounting, queried, scratch, jobs, progress)
     jobs.are_new = bool(answers)
-    again = {s.submission_id for s in asked} & jobs.answered
+    again = {s.submission_id for s in queried} & jobs.answered
     fresh = [row for answer in answers for row in answer.rows]
-    left = find_unanswered_rows(index, kept, fresh, again)
+    remaining = find_unanswered_rows(index, stored, fresh, again)
     numbered, waiting = before
-    if fresh or left != kept:
-        numbered, waiting = number_rows(index, [*fresh, *(row for _, row in left)])
-    drop_replaced_waiting_rows(connection, kept, left)
+    if fresh or remaining != stored:
+        numbered, waiting = number_rows(index, [*fresh, *(row for _, row in remaining)])
+    drop_replaced_waiting_rows(connection, stored, remaining)
     first = 0
     for answer in answers:
         mapping = map_rows(answer, first, numbered, waiting)
-        store_rows(connection, accounting, answer, mapping, bool(kept))
+        store_rows(connection, accounting, answer, mapping, bool(stored))
         first += len(answer.rows)
     record_too_old_rows(index, fresh, jobs)
     jobs.numbered += numbered.values()
@@ -193,18 +193,20 @@ def find_unanswered_rows(
     """
     # This is slurmdbd's own key: a requeue sets a new submit time.
     known = {(row.job_id, row.submit_unix_s) for row in fresh}
-    told = {s.submission_id for row in fresh if (s := index.find_submission(row)) is not None}
-    left = []
+    answered = {s.submission_id for row in fresh if (s := index.find_submission(row)) is not None}
+    remaining = []
     for submission_id, row in stored:
         if submission_id not in requeried or (
             row.state in FINAL_STATES and (row.job_id, row.submit_unix_s) not in known
         ):
-            left.append((submission_id, row))
+            remaining.append((submission_id, row))
         elif (row.job_id, row.submit_unix_s) in known:
             continue
-        elif not (row.waits_in_array and submission_id in told):  # else the list became shorter
-            left.append((submission_id, dataclasses.replace(row, state="lost", reason=FORGOTTEN)))
-    return left
+        elif not (row.waits_in_array and submission_id in answered):  # else the list became shorter
+            remaining.append(
+                (submission_id, dataclasses.replace(row, state="lost", reason=FORGOTTEN))
+            )
+    return remaining
 
 
 def drop_replaced_waiting_rows(
@@ -228,13 +230,13 @@ def map_rows(
     waiting: Sequence[tuple[Submission, AccountingRow]],
 ) -> Spool:
     """Return submission, run and attempt of each row; `first`: index of the answer's first row."""
-    places = {id(row): place for place, row in enumerate(answer.rows)}
+    places = {id(row): index for index, row in enumerate(answer.rows)}
     with Spool(answer.spool.path.with_suffix(".map"), MAPPING_COLUMNS) as mapping:
-        for place in range(len(answer.rows)):
-            number = numbered.get(first + place)
+        for index in range(len(answer.rows)):
+            number = numbered.get(first + index)
             if number is not None:
                 mapping.write(
-                    (place, number.submission.submission_id, number.run_id, number.attempt)
+                    (index, number.submission.submission_id, number.run_id, number.attempt)
                 )
         for submission, row in waiting:
             if id(row) in places:
@@ -285,8 +287,10 @@ def find_unreadable_gaps(connection: DuckDBPyConnection) -> Iterator[Gap]:
     ).fetchall()
     for run_id, attempt, job_id, count, reason in rows:
         lines = "a line" if count == "1" else f"{count} lines"
-        told = f"{lines} of job {job_id} in the accounting cannot be read, and are kept: {reason}"
-        yield Gap(run_id, attempt, None, "accounting", told)
+        message = (
+            f"{lines} of job {job_id} in the accounting cannot be read, and are kept: {reason}"
+        )
+        yield Gap(run_id, attempt, None, "accounting", message)
 
 
 def find_job_gaps(

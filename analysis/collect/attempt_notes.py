@@ -75,8 +75,8 @@ def parse_used_file(node: str, line: str) -> UsedFile | None:
         return None
     if not isinstance(document, Mapping):
         return None
-    words = [document.get(key) for key in ("kind", "path", "sha256")]
-    return UsedFile(node, *map(str, words)) if all(isinstance(w, str) for w in words) else None
+    values = [document.get(key) for key in ("kind", "path", "sha256")]
+    return UsedFile(node, *map(str, values)) if all(isinstance(w, str) for w in values) else None
 
 
 def read_spans(attempt: Attempt) -> Iterator[Span]:
@@ -121,8 +121,8 @@ def read_note_lines(attempt: Attempt, name: str) -> Iterator[tuple[str, str]]:
 
 def read_client_node(folder: Path, client: int) -> str:
     """Return the node on which a client reported that it was ready, or an empty string."""
-    words = read_text(folder / f"client.{client}").split()
-    return words[1] if len(words) > 1 and words[0] == "ready" else ""
+    fields = read_text(folder / f"client.{client}").split()
+    return fields[1] if len(fields) > 1 and fields[0] == "ready" else ""
 
 
 def read_text(path: Path) -> str:

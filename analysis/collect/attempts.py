@@ -90,8 +90,8 @@ def build_waiting_attempts(
 def build_from_row(numbered: NumberedRow, folder: RunFolder | None) -> Attempt:
     """Return the attempt of an accounting row, completed by its run folder if it has one."""
     row = numbered.row
-    told = study_files.SchedulerReport(row.state, row.reason, row.start_unix_s is not None)
-    state, reason = study_files.decide_outcome(told, folder)
+    report = study_files.SchedulerReport(row.state, row.reason, row.start_unix_s is not None)
+    state, reason = study_files.decide_outcome(report, folder)
     attempt = Attempt(
         run_id=numbered.run_id,
         attempt=numbered.attempt,
@@ -139,9 +139,9 @@ def add_folder(attempt: Attempt, folder: RunFolder | None) -> None:
     attempt.tries = folder.tries
     attempt.nodes = attempt.nodes or folder.nodes
     codes = [code for code in folder.exit_codes if code is not None]
-    said = attempt.exit_code
+    exit_code = attempt.exit_code
     # sacct of 22.05 reports 137 as 9.
-    if codes and (said is None or max(codes) == said + 128):
+    if codes and (exit_code is None or max(codes) == exit_code + 128):
         attempt.exit_code = max(codes)
 
 
@@ -179,8 +179,8 @@ def build_from_folder(
     at_work = submission is not None and submission.submission_id == known.at_work
     is_new = known.now_unix_s - (folder.began_unix_s or 0.0) < ACCOUNTING_LAG_S
     name, _, restart = folder.attempt.rpartition(".")
-    said, why = folder.text("state"), folder.text("reason")
-    is_open = said == "started" or not folder.has_result
+    state, why = folder.text("state"), folder.text("reason")
+    is_open = state == "started" or not folder.has_result
     attempt = Attempt(
         run_id=folder.run_id,
         attempt=folder.attempt,
@@ -190,8 +190,8 @@ def build_from_folder(
         restart_count=int(restart) if restart.isdigit() and folder.has_job else None,
         reason=why,
     )
-    if said in RESULT_STATES:
-        attempt.state = said
+    if state in RESULT_STATES:
+        attempt.state = state
     elif is_open and folder.has_job and not answered:
         attempt.state = "running"
         attempt.reason = "still running, or killed: the accounting could not be asked"
@@ -305,8 +305,10 @@ def build_unstarted_attempts(
             for attempt in build_waiting_attempts(submission, row, started):
                 started.add(attempt.run_id)
                 yield attempt
-        asked = submission.submission_id in known.answered
+        is_answered = submission.submission_id in known.answered
         job_known = submission.submission_id in in_accounting
         for task, run_id in enumerate(submission.run_ids):
             if run_id not in started:
-                yield build_unlisted_attempt(submission, task, asked, job_known, known.now_unix_s)
+                yield build_unlisted_attempt(
+                    submission, task, is_answered, job_known, known.now_unix_s
+                )

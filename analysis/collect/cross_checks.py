@@ -191,10 +191,12 @@ def compare_samples_with_records(quantity: str) -> Iterator[str]:
             quantity, names, both.format("FROM whole_records"), "1", bound, "a.node"
         )
         return
-    part, source = BY_WAIT4[quantity]
-    is_told = f"json_extract_string(record, '$.{part}.source') IS NOT DISTINCT FROM '{source}'"
-    told = Bound(0.0, TICKS_S if quantity == "cpu_s" else 0.0, "not less", "wait4 has all")
-    for where, allowed in ((f"NOT {is_told}", bound), (is_told, told)):
+    section, source = BY_WAIT4[quantity]
+    is_from_wait4 = (
+        f"json_extract_string(record, '$.{section}.source') IS NOT DISTINCT FROM '{source}'"
+    )
+    wait4_bound = Bound(0.0, TICKS_S if quantity == "cpu_s" else 0.0, "not less", "wait4 has all")
+    for where, allowed in ((f"NOT {is_from_wait4}", bound), (is_from_wait4, wait4_bound)):
         records = both.format(f"SELECT * FROM whole_records WHERE {where}")
         yield make_pair_sql(quantity, names, records, "1", allowed, "a.node")
 

@@ -40,11 +40,11 @@ def build_comment(view: JobView) -> dict[str, Any]:
     if document["nodes_measured"] == document["nodes"]:
         del document["nodes_measured"]
     layers = ("vm", "container") if document["node_type"] else ()
-    left_out: tuple[Any, ...] = (None, {})
+    empty_values: tuple[Any, ...] = (None, {})
     return {
         name: value
         for name, value in document.items()
-        if (value != "none" if name in layers else value not in left_out)
+        if (value != "none" if name in layers else value not in empty_values)
         and not (name == "nodes_idle" and not value)
     }
 
@@ -71,7 +71,10 @@ def find_different_totals(comment: Mapping[str, Any], ours: Mapping[str, Any]) -
         name
         for name in IN_COMMENT
         if (value := ours[name]) is not None
-        and ((told := comment.get(name)) is None or abs(value - told) > share * value)
+        and (
+            (comment_total := comment.get(name)) is None
+            or abs(value - comment_total) > share * value
+        )
     ]
 
 
@@ -132,10 +135,10 @@ def round_value(name: str, value: float | None) -> float | int | None:
 
 def has_exclusive_nodes(records: list[Record]) -> bool | None:
     """Whether the job had all of its nodes exclusively; None: unknown."""
-    said = [record.get("job.exclusive") for record in records]
-    if False in said:
+    flags = [record.get("job.exclusive") for record in records]
+    if False in flags:
         return False
-    return True if said and None not in said else None
+    return True if flags and None not in flags else None
 
 
 def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
@@ -149,7 +152,7 @@ def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:
 def describe_conditions(records: list[Record]) -> dict[str, Any]:
     """Return the requested network conditions and whether they were applied."""
     for record in records:
-        asked = record.get("network_conditions.requested")
-        if asked is not None:
-            return {"netem": asked, "netem_valid": record.get("network_conditions.valid")}
+        requested = record.get("network_conditions.requested")
+        if requested is not None:
+            return {"netem": requested, "netem_valid": record.get("network_conditions.valid")}
     return {}

@@ -108,7 +108,7 @@ def number_rows(
     """
     by_job: dict[tuple[str, str], list[tuple[int, Submission]]] = defaultdict(list)
     waiting = []
-    for place, row in enumerate(rows):
+    for position, row in enumerate(rows):
         submission = index.find_submission(row)
         if submission is None or row.step is not None:
             continue
@@ -116,16 +116,16 @@ def number_rows(
             if index.can_be_from(submission, row):
                 waiting.append((submission, row))
         else:
-            by_job[submission.submission_id, row.job_id].append((place, submission))
+            by_job[submission.submission_id, row.job_id].append((position, submission))
     numbered = {}
     for places in by_job.values():
         ours = keep_one_job(rows, sorted(places, key=lambda p: age_sort_key(rows[p[0]])))
-        for restart, (place, submission) in enumerate(ours):
-            row = rows[place]
+        for restart, (position, submission) in enumerate(ours):
+            row = rows[position]
             run_id = index.find_run_id(submission, row)
             if run_id is not None:
                 number = restart if row.restarts is None else row.restarts
-                numbered[place] = NumberedRow(
+                numbered[position] = NumberedRow(
                     submission, run_id, f"{row.job_id}.{number}", number, row
                 )
     return numbered, waiting
@@ -136,12 +136,12 @@ def keep_one_job(
 ) -> list[tuple[int, Submission]]:
     """Return the rows before those of a later job with the same id."""
     ours: list[tuple[int, Submission]] = []
-    for place, submission in places:
-        row = rows[place]
+    for position, submission in places:
+        row = rows[position]
         is_ours = JobIndex.can_be_from(submission, row)
         if not is_ours or (ours and is_other_job(row, rows[ours[0][0]])):
             break  # all further rows are starts of that job
-        ours.append((place, submission))
+        ours.append((position, submission))
     return ours
 
 
@@ -150,8 +150,8 @@ def is_other_job(row: AccountingRow, first: AccountingRow) -> bool:
 
     It does if user or name differ, or if it is a first start (where the scheduler counts starts).
     """
-    said = ((row.user, first.user), (row.name, first.name))
-    is_other = any(None not in pair and pair[0] != pair[1] for pair in said)
+    pairs = ((row.user, first.user), (row.name, first.name))
+    is_other = any(None not in pair and pair[0] != pair[1] for pair in pairs)
     return is_other or (row.restarts == 0 and row.submit_unix_s != first.submit_unix_s)
 
 

@@ -70,8 +70,10 @@ def compute_sampled_totals(records: Mapping[str, Record]) -> dict[str, dict[str,
 
 def compute_job_shares(records: Mapping[str, Record], idle: IdlePower) -> dict[str, EnergyShare]:
     """Return by node which share of its energy can be attributed to the job."""
-    told = {node: record.get("energy.idle_w") for node, record in records.items()}
-    idle = replace(idle, configured_w={node: w for node, w in told.items() if w is not None})
+    idle_by_node = {node: record.get("energy.idle_w") for node, record in records.items()}
+    idle = replace(
+        idle, configured_w={node: w for node, w in idle_by_node.items() if w is not None}
+    )
     with (
         tempfile.TemporaryDirectory(prefix="steelyard-") as folder,
         load_samples(records, Path(folder)) as connection,

@@ -85,17 +85,17 @@ class JobView:
     def total_or_reason(self, column: str) -> tuple[float | None, str | None]:
         """Return the total, or None and the reason."""
         of_node = METRICS[column].is_of_node
-        whole = [(n.record, n.values) for n in self.nodes if n.record.has_final_totals(of_node)]
-        if len(whole) < len(self.all_nodes) or not whole:
-            return None, describe_missing_records(len(whole), len(self.all_nodes))
-        return job_totals.compute_job_total(whole, column)
+        complete = [(n.record, n.values) for n in self.nodes if n.record.has_final_totals(of_node)]
+        if len(complete) < len(self.all_nodes) or not complete:
+            return None, describe_missing_records(len(complete), len(self.all_nodes))
+        return job_totals.compute_job_total(complete, column)
 
 
-def describe_missing_records(whole: int, nodes: int) -> str:
+def describe_missing_records(complete: int, nodes: int) -> str:
     """Return why there is no total over the nodes."""
     if nodes == 1:
         return "its node has no whole record"
-    return f"{whole} of {nodes} nodes have a whole record"
+    return f"{complete} of {nodes} nodes have a whole record"
 
 
 class OtherSource(Protocol):
@@ -174,11 +174,11 @@ def choose_start(view: JobView, found: Sequence[Start], accounting: Accounting) 
     """Set the view's last start of the job; raise ArrayError for an array with several tasks."""
     tasks = {format_task_name(start.row) for start in found if start.row.array_job_id is not None}
     if len(tasks) > 1:
-        shown = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
+        examples = ", ".join(sorted(tasks, key=natural_sort_key)[:10]) + (
             " …" if len(tasks) > 10 else ""
         )
         raise ArrayError(
-            f"{view.job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {shown}",
+            f"{view.job_id} is an array of {counted(len(tasks), 'job')}: ask for one of {examples}",
             view.job_id,
         )
     leader = min((start.row.het_offset or 0 for start in found), default=0)
@@ -211,7 +211,9 @@ def format_task_name(row: AccountingRow) -> str:
 
 def natural_sort_key(text: str) -> list[tuple[int, str]]:
     """Return a key that sorts 4711_10 behind 4711_9."""
-    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]
+    return [
+        (int(token), "") if token.isdigit() else (-1, token) for token in re.split(r"(\d+)", text)
+    ]
 
 
 def find_raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounting) -> str:
@@ -227,8 +229,8 @@ def find_raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounti
     ids = (name for path in record_dirs for name in list_job_ids(path))
     names = {name for name in ids if accounting.matches_id(view.job_id, name)}
     if len(names) > 1:
-        shown = ", ".join(sorted(names, key=natural_sort_key)[:10])
-        raise UsageError(f"{view.job_id} could be any of {shown}: ask for one", view.job_id)
+        examples = ", ".join(sorted(names, key=natural_sort_key)[:10])
+        raise UsageError(f"{view.job_id} could be any of {examples}: ask for one", view.job_id)
     return names.pop() if len(names) == 1 else view.job_id
 
 
@@ -238,14 +240,14 @@ def find_records(
     raw_id: str,
     *,
     with_samples: bool = True,
-    only_near: bool = False,
+    within_window: bool = False,
 ) -> None:
     """Read the records of the job's last start, in the folders of its id.
 
     `only_near`: only look at the days around the start, if it is known. This is faster for many
     jobs.
     """
-    window = compute_window(view.row) if only_near else None
+    window = compute_window(view.row) if within_window else None
     folders = [f for path in record_dirs for f in find_job_folders(path, raw_id, window)]
     found = [p for folder in folders for p in sorted(folder.glob("*.json")) if parse_record_name(p)]
     chosen = select_last_start(view, found)
@@ -335,10 +337,10 @@ def note_record_problems(view: JobView, record: Record, with_samples: bool) -> N
         view.notes.append(f"{record.node}: so far, as of its last sample: the job runs")
     elif reason := find_incomplete_reason(record):
         view.missing.append(f"{record.node}: {reason}")
-    if said := describe_clock_set(record):
-        view.notes.append(said)
-    if said := thinning.read_note(record.samples_path) if with_samples else None:
-        view.notes.append(f"{record.node}: {said}")
+    if note := describe_clock_set(record):
+        view.notes.append(note)
+    if note := thinning.read_note(record.samples_path) if with_samples else None:
+        view.notes.append(f"{record.node}: {note}")
     view.refused += find_unmet_conditions(record)
 
 
@@ -352,12 +354,12 @@ def has_later_start(view: JobView) -> bool:
 
     A PBS server that was down when the job ended begins to count at its return.
     """
-    row, seen_s = view.row, compute_recorded_s(view)
-    if row is None or row.start_unix_s is None or row.elapsed_s is None or seen_s is None:
+    row, recorded_s = view.row, compute_recorded_s(view)
+    if row is None or row.start_unix_s is None or row.elapsed_s is None or recorded_s is None:
         return False
     starts = [s for node in view.nodes if (s := node.values["start_unix_s"]) is not None]
     began_before = bool(starts) and min(starts) < row.start_unix_s - LATER_S
-    return began_before and seen_s > row.elapsed_s + LATER_S
+    return began_before and recorded_s > row.elapsed_s + LATER_S
 
 
 def select_last_start(view: JobView, paths: Iterable[Path]) -> list[Path]:
@@ -446,8 +448,8 @@ def describe_links(document: Mapping[str, Any]) -> list[str]:
             bad = (
                 "" if link.get("valid") is not False else f"; invalid: {link.get('invalid_reason')}"
             )
-            told = describe_round_trip(read_columns(link))
-            lines.append(f"to site {link.get('to_site')}: {link.get('applied')}: {told}{bad}")
+            round_trip = describe_round_trip(read_columns(link))
+            lines.append(f"to site {link.get('to_site')}: {link.get('applied')}: {round_trip}{bad}")
     return lines
 
 
@@ -473,16 +475,16 @@ def describe_tcp(node: NodeView) -> list[str]:
     low, middle, high = (
         format_quantity(values[f"rtt_{name}_s"], "s") for name in ("min", "median", "max")
     )
-    words = (
+    text = (
         f"{node.node}: the job's own TCP: round trip {middle} (median; {low} … {high}), "
         f"connections: {values['tcp_connections']}, "
         f"segments sent again: {values['job_retransmitted_segments']}"
     )
     if values["snd_cwnd_median_segments"] is not None:
-        words += (
+        text += (
             f", congestion window {values['snd_cwnd_median_segments']:.4g} segments "
             f"(median; largest {values['snd_cwnd_max_segments']}), receive space "
             f"{format_quantity(values['rcv_space_median_bytes'], 'bytes')} "
             f"(median; largest {format_quantity(values['rcv_space_max_bytes'], 'bytes')})"
         )
-    return [words]
+    return [text]

@@ -55,9 +55,9 @@ def find_cache_faults(node: str, record: Record, needed: tuple[str, ...]) -> Ite
         yield f"{node}: {record.missing_reason('cache') or 'its caches were not dropped'}"
         return
     done, refused = ([str(one) for one in document.get(key) or ()] for key in ("done", "refused"))
-    kept = [one for one in needed if one not in done]
-    if kept:
-        yield f"{node}: {', '.join(kept)}: not done"
+    not_done = [one for one in needed if one not in done]
+    if not_done:
+        yield f"{node}: {', '.join(not_done)}: not done"
     yield from (f"{node}: refused: {one}" for one in refused)
 
 

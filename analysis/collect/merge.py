@@ -160,10 +160,10 @@ def collect(
         records, notes = connection.execute(
             "SELECT (SELECT count(*) FROM records), (SELECT count(*) FROM notes)"
         ).fetchall()[0]
-        is_whole = export.is_complete(study_dir / "parquet", before)
+        is_export_complete = export.is_complete(study_dir / "parquet", before)
         export.remove_mark(study_dir / "parquet")
         work.parts.publish()
-    export_tables(work, list_unchanged_tables(work) if is_whole else ())
+    export_tables(work, list_unchanged_tables(work) if is_export_complete else ())
     return Collected(
         study_dir=study_dir,
         database=study_dir / FILE_NAME,
@@ -309,8 +309,8 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: unchanged_attem
         loader.finish()
         work.progress("samples", loader.loaded, loader.count)
     sample_import.record_lost_samples(work.connection, known.broken)
-    told = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
-    work.gaps += [*found, *find_record_gaps(work.left, record_dirs, told)]
+    known_gaps = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
+    work.gaps += [*found, *find_record_gaps(work.left, record_dirs, known_gaps)]
     work.sample_files = loader.count
     work.gaps += find_sample_gaps(work.connection)
 
@@ -347,10 +347,10 @@ def write_tables(work: Merge) -> dict[str, int]:
 
 def list_unchanged_tables(work: Merge) -> set[str]:
     """Return the tables that this collect does not change."""
-    left = set() if work.accounting_is_new else {"accounting"}
+    unchanged = set() if work.accounting_is_new else {"accounting"}
     if not work.is_touched:
-        left |= {*OF_ATTEMPTS} if work.accounting_is_new else {*OF_ATTEMPTS, "checks"}
-    return left | {"runs", "attempts"} if work.runs_stay else left
+        unchanged |= {*OF_ATTEMPTS} if work.accounting_is_new else {*OF_ATTEMPTS, "checks"}
+    return unchanged | {"runs", "attempts"} if work.runs_stay else unchanged
 
 
 def read_outputs(work: Merge, attempts: Sequence[Attempt]) -> None:

@@ -94,38 +94,38 @@ def normalize_specification(text: str) -> list[str]:
 
     The grammar is parsed in C. This only normalizes quantities, networks and the order.
     """
-    parts = ("".join(part.split()) for part in text.split(","))
+    parts = ("".join(option.split()) for option in text.split(","))
     return sorted(
-        normalize_part_or_keep(part) for part in parts if part not in ("", DEFAULT_DIRECTION)
+        normalize_part_or_keep(option) for option in parts if option not in ("", DEFAULT_DIRECTION)
     )
 
 
-def normalize_part_or_keep(part: str) -> str:
+def normalize_part_or_keep(option: str) -> str:
     """Normalize a part of a specification; return it unchanged if it is not in the grammar."""
     try:
-        return normalize_part(part)
+        return normalize_part(option)
     except (ArithmeticError, ValueError, LookupError):
-        return part
+        return option
 
 
-def normalize_part(part: str) -> str:
+def normalize_part(option: str) -> str:
     """Normalize `to=10.1.2.3/8` and quantities in base units; leave out default values."""
-    key, _, value = part.partition("=")
+    key, _, value = option.partition("=")
     if key == "to":
         try:
             return f"to={ipaddress.ip_network(value, strict=False)}"
         except ValueError:
-            return part
+            return option
     if value.isdecimal():
         return f"{key}={int(value)}"
-    part = QUANTITY.sub(convert_to_base_units, part)
-    if key == "loss" and "gemodel:" in part:
-        return drop_loss_defaults(part, 1, 0)
-    if key == "loss" and "state:" in part:
-        return drop_loss_defaults(part, 0, 1, 0)
+    option = QUANTITY.sub(convert_to_base_units, option)
+    if key == "loss" and "gemodel:" in option:
+        return drop_loss_defaults(option, 1, 0)
+    if key == "loss" and "state:" in option:
+        return drop_loss_defaults(option, 0, 1, 0)
     if key in ("rate", "slot"):
-        return drop_zeros(part)
-    return part.removesuffix("/uniform").removesuffix("~0")
+        return drop_zeros(option)
+    return option.removesuffix("/uniform").removesuffix("~0")
 
 
 def convert_to_base_units(match: re.Match[str]) -> str:
@@ -134,25 +134,25 @@ def convert_to_base_units(match: re.Match[str]) -> str:
     return f"{value.normalize():f}u" if value else "0"
 
 
-def drop_loss_defaults(part: str, *defaults: int) -> str:
+def drop_loss_defaults(option: str, *defaults: int) -> str:
     """Drop default values of loss=gemodel:p:r:1-h:1-k or loss=state:p13:p31:p32:p23:p14 from the
     right.
 
     The second one's is 1 minus the first; `defaults` are those of the others.
     """
-    kind, *shares = part.split(":")
+    kind, *shares = option.split(":")
     values = [None, 1 - Decimal(shares[0].rstrip("u")), *defaults]
     while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == values[len(shares) - 1]:
         shares.pop()
     return ":".join([kind, *shares])
 
 
-def drop_zeros(part: str) -> str:
+def drop_zeros(option: str) -> str:
     """Drop zeros of rate=RATE:PACKET:CELL:MORE and slot=MIN:MAX:PACKETS:BYTES from the right.
 
     A MAX that equals MIN is dropped as well.
     """
-    first, *more = part.split(":")
+    first, *more = option.split(":")
     while len(more) > 1 and more[-1] == "0":
         more.pop()
     return first if more == [first.removeprefix("slot=")] else ":".join([first, *more])

@@ -64,10 +64,10 @@ def read_output(run: PlannedRun, attempt: Attempt) -> Output:
     except FailedError as error:
         return Output((), tuple(notes), f"the benchmark failed: {error}")
     except (BenchmarkError, OSError) as error:
-        words = str(error)
+        message = str(error)
     except STUMBLES as error:
-        words = f"{type(error).__name__}: {error}"
-    return Output((), tuple(notes), f"the output is not understood: {words}", is_gap=True)
+        message = f"{type(error).__name__}: {error}"
+    return Output((), tuple(notes), f"the output is not understood: {message}", is_gap=True)
 
 
 def read_figures(

@@ -42,8 +42,10 @@ def find_default_record_dirs() -> list[Path]:
 
     STEELYARD_RECORD_DIR comes first, then this host's PBS settings, then the default.
     """
-    said = os.environ.get("STEELYARD_RECORD_DIR")
-    return [Path(said) if said else node_settings.read_record_dir() or Path(DEFAULT_RECORD_DIR)]
+    setting = os.environ.get("STEELYARD_RECORD_DIR")
+    return [
+        Path(setting) if setting else node_settings.read_record_dir() or Path(DEFAULT_RECORD_DIR)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +80,12 @@ def has_more_samples(copy: Path, source: Path) -> bool:
 def copy_into_study(source: Path, target: Path) -> None:
     """Copy or link a file into the study, completely or not at all, with its modification time."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_name(f".{target.name}.part")
+    temporary = target.with_name(f".{target.name}.part")
     most_bytes = RECORD_BYTES if source.suffix == ".json" else BULK_BYTES
     with open_regular(source, most_bytes) as file:
-        if not link_file(source, os.fstat(file.fileno()), part):
-            copy_file(file, part)
-    part.replace(target)
+        if not link_file(source, os.fstat(file.fileno()), temporary):
+            copy_file(file, temporary)
+    temporary.replace(target)
 
 
 def can_be_linked(name: str, mode: int) -> bool:
@@ -95,7 +97,7 @@ def can_be_linked(name: str, mode: int) -> bool:
     return not name.endswith(".json") and not mode & WRITABLE
 
 
-def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
+def link_file(source: Path, status: os.stat_result, temporary: Path) -> bool:
     """Link the file, which takes no disk space; return whether that succeeded.
 
     It fails for other kinds of files, across file systems, and if the kernel refuses it to this
@@ -103,20 +105,20 @@ def link_file(source: Path, status: os.stat_result, part: Path) -> bool:
     """
     if not can_be_linked(source.name, status.st_mode):
         return False
-    part.unlink(missing_ok=True)
+    temporary.unlink(missing_ok=True)
     try:
-        os.link(source, part, follow_symlinks=False)
+        os.link(source, temporary, follow_symlinks=False)
     except OSError:
         return False
-    return os.path.samestat(status, part.lstat())
+    return os.path.samestat(status, temporary.lstat())
 
 
-def copy_file(file: BinaryIO, part: Path) -> None:
+def copy_file(file: BinaryIO, temporary: Path) -> None:
     """Copy content and modification time of an open file."""
     status = os.fstat(file.fileno())
-    with create_beside(part) as copy:
+    with create_beside(temporary) as copy:
         copy_bytes(file, copy)
-    os.utime(part, ns=(status.st_atime_ns, status.st_mtime_ns))
+    os.utime(temporary, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def copy_bytes(source: BinaryIO, target: BinaryIO) -> None:
@@ -314,8 +316,10 @@ def add_record(attempt: Attempt, path: Path) -> Iterator[Gap]:
         return
     best = max(other, record, key=lambda r: (r.complete, r.get("start_unix_s") or 0.0))
     attempt.records[record.node] = best
-    left = record if best is other else other
-    reason = f"{left.path.name} is a second record of this job and node; {best.path.name} counts"
+    rejected = record if best is other else other
+    reason = (
+        f"{rejected.path.name} is a second record of this job and node; {best.path.name} counts"
+    )
     yield Gap(attempt.run_id, attempt.attempt, record.node, "record", reason)
 
 
@@ -324,11 +328,11 @@ def is_of_another_start(record: Record, attempt: Attempt) -> bool:
 
     Slurm 22.05 reports 0 to its plugins for every start, so that 0 proves nothing.
     """
-    told = record.get("job.restart_count")
+    restart_count = record.get("job.restart_count")
     reader = READERS.get(str(record.get("job.scheduler")))
-    if reader is None or not reader.counts_starts or told in (None, "0"):
+    if reader is None or not reader.counts_starts or restart_count in (None, "0"):
         return False
-    return attempt.restart_count is not None and str(told) != str(attempt.restart_count)
+    return attempt.restart_count is not None and str(restart_count) != str(attempt.restart_count)
 
 
 def find_record_gaps(
@@ -343,18 +347,18 @@ def find_record_gaps(
     hint = f" ({', '.join(absent)} does not exist here)" if absent else ""
     for attempt in attempts:
         for record in attempt.records.values():
-            told = {
+            reasons = {
                 "incomplete_record": find_incomplete_reason(record),
                 "clock": describe_clock_set(record),
             }
-            for kind, reason in told.items():
+            for kind, reason in reasons.items():
                 if reason:
                     yield Gap(attempt.run_id, attempt.attempt, record.node, kind, reason)
         for node in find_missing_nodes(attempt):
             if (attempt.run_id, attempt.attempt, node) not in known:
-                place = "its own folder" if attempt.has_no_job else f"{where}{hint}"
+                location = "its own folder" if attempt.has_no_job else f"{where}{hint}"
                 reason = (
-                    f"no record of job {attempt.job_id or attempt.attempt} on {node} in {place}"
+                    f"no record of job {attempt.job_id or attempt.attempt} on {node} in {location}"
                     f"{describe_stray_record(attempt, node, record_dirs)}"
                 )
                 yield Gap(attempt.run_id, attempt.attempt, node, "record", reason)
@@ -387,10 +391,10 @@ def format_stray_record(paths: Iterable[Path], node: str, begun: float) -> str:
 def describe_clock_step(path: Path) -> str:
     """Return what a record states about its node's clock, or an empty string."""
     try:
-        said = describe_clock_set(read_record(path))
+        note = describe_clock_set(read_record(path))
     except RecordError:
         return ""
-    return f" It says: {said}" if said else ""
+    return f" It says: {note}" if note else ""
 
 
 def describe_clock_set(record: Record) -> str | None:

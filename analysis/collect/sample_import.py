@@ -166,9 +166,9 @@ class Loader:
             columns, problem = read_header(source, file.path)
             if problem is not None:
                 return 0, problem
-            lines, is_whole = self._read_lines(number, file, source, columns)
+            lines, is_complete = self._read_lines(number, file, source, columns)
         fewer = thinning.read_note(file.path) if thinning.COLUMN in columns else None
-        return lines, "; ".join(filter(None, (None if is_whole else CUT, fewer))) or None
+        return lines, "; ".join(filter(None, (None if is_complete else CUT, fewer))) or None
 
     def _read_lines(
         self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
@@ -193,7 +193,7 @@ class Loader:
         found = None if sample_library.read_samples() is None else self._text.read(source)
         if found is None:
             return None
-        text, size_bytes, is_whole = found
+        text, size_bytes, is_complete = found
         if day not in self._rows and len(self._rows) >= DAYS_AT_ONCE:
             day = None
         for one in (day, None):
@@ -204,7 +204,7 @@ class Loader:
                 key = (file.run_id, file.attempt, file.node)
                 self._totals.write((*key, rows, *batch.add_file_rows(key, COUNTERS)))
                 break
-        return rows, is_whole
+        return rows, is_complete
 
     def _read_into_batch(
         self, text: Text, size_bytes: int, columns: Sequence[str], day: Day
@@ -287,7 +287,7 @@ def record_loaded(connection: DuckDBPyConnection, paths: Sequence[Path]) -> None
 
 def record_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
     """Write `sources`: the rows read and the lines refused, per file."""
-    with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as words:
+    with Spool(scratch / "refused.jsonl", {"file": "BIGINT", "words": "VARCHAR"}) as refusals:
         for file, path, lines, samples in connection.execute(
             "SELECT f.file, f.path, f.lines, coalesce(n.samples, 0) FROM sample_files AS f "
             "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
@@ -295,14 +295,14 @@ def record_sources(connection: DuckDBPyConnection, scratch: Path) -> None:
         ).fetchall():
             refused = find_refused(connection, Path(path), lines, samples, scratch)
             if refused is not None:
-                words.write((file, refused.format_reason()))
+                refusals.write((file, refused.format_reason()))
     connection.execute(
         "INSERT INTO sources BY NAME SELECT f.key AS path, f.run_id, f.attempt, f.node, "
         "f.size_bytes, f.modified_unix_ns, coalesce(n.samples, 0) AS samples, "
         f"{', '.join(f'n.{name}' for name in COUNTERS)}, "
         "nullif(concat_ws('; ', f.reason, r.words), '') AS reason FROM sample_files AS f "
         "LEFT JOIN loaded AS n USING (run_id, attempt, node) "
-        f"LEFT JOIN ({words.select()}) AS r USING (file)"
+        f"LEFT JOIN ({refusals.select()}) AS r USING (file)"
     )
 
 

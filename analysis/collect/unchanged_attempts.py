@@ -97,14 +97,14 @@ class Stamps:
         thread works alone, since threads that never wait double each other's time.
         """
         parts = [attempts[n : n + LOOKS_AT_ONCE] for n in range(0, len(attempts), LOOKS_AT_ONCE)]
-        left, is_waiting = deque(parts), False
+        pending, is_waiting = deque(parts), False
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            while left:
+            while pending:
                 if is_waiting:
-                    now = [left.popleft() for _ in range(min(PARTS_AT_ONCE, len(left)))]
+                    now = [pending.popleft() for _ in range(min(PARTS_AT_ONCE, len(pending)))]
                     yield from itertools.chain.from_iterable(pool.map(self._compute_stamps, now))
                 begin_s, begin_cpu_s = time.monotonic(), time.thread_time()
-                found = self._compute_stamps(left.popleft() if left else ())
+                found = self._compute_stamps(pending.popleft() if pending else ())
                 cpu_s = time.thread_time() - begin_cpu_s
                 is_waiting = time.monotonic() - begin_s > WAITING * cpu_s
                 yield from found
@@ -179,5 +179,5 @@ def store_stamps(
     for attempt in attempts:
         key = attempt_key(attempt)
         if key in read_as:
-            whole = attempt.state == "completed" and key not in with_gaps
-            attempt.stamp = read_as[key] if whole else None
+            is_complete = attempt.state == "completed" and key not in with_gaps
+            attempt.stamp = read_as[key] if is_complete else None

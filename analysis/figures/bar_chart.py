@@ -79,17 +79,17 @@ def describe_direction(row: Row) -> str:
 def draw_rows(axes: Axes, summary: Summary, rows: list[Row], factor: float) -> None:
     """Draw bars and their means as text; `no value` without a mean."""
     by_level: dict[int, list[tuple[int, float]]] = {}
-    shown = count_common_decimals([row.interval for row in rows if row.interval], factor)
-    for place, row in enumerate(rows):
+    decimals = count_common_decimals([row.interval for row in rows if row.interval], factor)
+    for index, row in enumerate(rows):
         if row.interval is None:
-            axes.text(0, place, "no value", va="center", style="italic", color="#444444")
+            axes.text(0, index, "no value", va="center", style="italic", color="#444444")
             continue
         mean = row.interval.mean / factor
         level = drawing.level_index(summary, row.group)
-        by_level.setdefault(level, []).append((place, mean))
-        words = f"{format_number(mean, 1, shown)} (n = {row.n})"
+        by_level.setdefault(level, []).append((index, mean))
+        label = f"{format_number(mean, 1, decimals)} (n = {row.n})"
         axes.annotate(
-            words, (find_highest(row, factor), place), (6, 0), textcoords="offset points",
+            label, (find_highest(row, factor), index), (6, 0), textcoords="offset points",
             va="center", fontsize=8.5,
         )  # fmt: skip
     for level, bars_of_level in by_level.items():
@@ -106,7 +106,7 @@ def draw_dots(axes: Axes, rows: list[Row], factor: float) -> None:
         return
     total = sum(row.n for row in rows)
     values = [value / factor for row in rows for value in row.values]
-    spots = [place + 0.1 * (i % 5 - 2) for place, row in enumerate(rows) for i in range(row.n)]
+    spots = [index + 0.1 * (i % 5 - 2) for index, row in enumerate(rows) for i in range(row.n)]
     axes.plot(
         values, spots, linestyle="", marker=".", markersize=3, color="#222222", alpha=0.6,
         rasterized=total > RASTER,
@@ -118,10 +118,10 @@ def draw_intervals(axes: Axes, rows: list[Row], factor: float) -> None:
     known = [
         (
             row.interval.mean / factor,
-            place,
+            index,
             *(reach / factor for reach in compute_reaches(row.interval)),
         )
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
         if row.interval is not None and row.interval.half_width is not None
     ]
     if known:

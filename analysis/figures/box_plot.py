@@ -60,7 +60,7 @@ def draw_boxes(panels: list[OverFactor]) -> Drawing:
 def draw_panel(axes: Axes, found: OverFactor) -> None:
     """Draw the boxes of a metric, with series next to each other at each level."""
     series = select_shown(found)
-    levels = sorted({place for one in series for place in one.places})
+    levels = sorted({one_level for one in series for one_level in one.places})
     most = max(row.maximum or 0.0 for one in series for row in one.rows)
     factor, unit = choose_prefix(most, found.unit)
     width = 0.8 / len(series)
@@ -92,8 +92,8 @@ def draw_series(
         boxes, facecolor=COLOURS[number], alpha=0.6, hatch=HATCHES[number], edgecolor="black",
         linewidth=0.7,
     ))  # fmt: skip
-    for near, far in (("q1", "whislo"), ("q3", "whishi")):
-        axes.vlines(spots, ends[near], ends[far], color="black", linewidth=0.7)
+    for quartile, far in (("q1", "whislo"), ("q3", "whishi")):
+        axes.vlines(spots, ends[quartile], ends[far], color="black", linewidth=0.7)
         caps = [(x - width / 4, x + width / 4) for x in spots]
         axes.hlines(ends[far], *zip(*caps, strict=True), color="black", linewidth=0.7)
     axes.hlines(ends["med"], left, right, color="black", linewidth=1.4)
@@ -137,11 +137,11 @@ def make_legend_boxes(names: list[str]) -> list[Any]:
 def data_rows(found: OverFactor) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     for one in found.series:
-        for place, row in zip(one.places, one.rows, strict=True):
+        for level, row in zip(one.places, one.rows, strict=True):
             box = compute_box(row.values, 1.0)
             rows.append(
                 (
-                    found.variant, found.factor, place, one.others, found.metric, found.unit, row.n,
+                    found.variant, found.factor, level, one.others, found.metric, found.unit, row.n,
                     row.minimum, float(box["q1"]), float(box["med"]), float(box["q3"]), row.maximum,
                     box["whislo"], box["whishi"],
                 )

@@ -201,17 +201,17 @@ def prefix_ids(svg: str, name: str) -> str:
     return re.sub(r'(href="#|url\(#)', rf"\g<1>{prefix}", svg)
 
 
-def make_slug(*words: str) -> str:
+def make_slug(*names: str) -> str:
     """Return a file name: `bars-filesystem-test-large-file-copy-seconds`.
 
     If that would lose a distinction between names (`level=-1`, `é`, the end of a long name), a
     checksum is appended.
     """
-    whole = "-".join(words)
-    name = re.sub(r"[^a-z0-9]+", "-", whole.lower()).strip("-")
-    if len(name) <= MAX_NAME and not re.search(r"[^A-Za-z0-9]{2,}|[^\x00-\x7f]", whole):
+    joined = "-".join(names)
+    name = re.sub(r"[^a-z0-9]+", "-", joined.lower()).strip("-")
+    if len(name) <= MAX_NAME and not re.search(r"[^A-Za-z0-9]{2,}|[^\x00-\x7f]", joined):
         return name
-    checksum = hashlib.sha256(whole.encode()).hexdigest()[:8]
+    checksum = hashlib.sha256(joined.encode()).hexdigest()[:8]
     return f"{name[: MAX_NAME - 9].rstrip('-')}-{checksum}"
 
 

@@ -48,23 +48,23 @@ def find_pairs(summary: Summary, variant: str) -> list[Pair]:
 
 
 def plot_energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
-    shown = list(found)[:MAX_PANELS]
-    columns = min(len(shown), 2)
-    lines = -(-len(shown) // columns)
+    chosen = list(found)[:MAX_PANELS]
+    columns = min(len(chosen), 2)
+    lines = -(-len(chosen) // columns)
     figure = drawing.new_figure(PANEL_IN * lines + 0.5)
     grid = figure.subplots(lines, columns, squeeze=False)
-    for axes in grid.flat[len(shown) :]:
+    for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
     spots = {}
-    for axes, variant in zip(grid.flat, shown, strict=False):
+    for axes, variant in zip(grid.flat, chosen, strict=False):
         spots[axes] = draw_panel(axes, summary, found[variant])
         axes.set_title(figures_labels.shorten_name(variant, 92 // columns), fontsize=8.5)
     figure.draw_without_rendering()  # computes the layout
-    for (axes, mine), variant in zip(spots.items(), shown, strict=True):
+    for (axes, mine), variant in zip(spots.items(), chosen, strict=True):
         if len(mine) <= MAX_NAMED:
             groups = [time.group for time, _ in found[variant]]
             name_points(axes, mine, figures_labels.format_short_labels(summary, groups, 28)[0])
-    left_out = f" Shown are {len(shown)} of {len(found)} variants; the CSV has all."
+    omission = f" Shown are {len(chosen)} of {len(found)} variants; the CSV has all."
     return Drawing(
         name="energy-time",
         title="Energy against time",
@@ -72,7 +72,7 @@ def plot_energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
             "Joules of a run against its seconds: means "
             f"({format_n([row for mine in found.values() for pair in mine for row in pair], 'condition')}), crosses are "
             "the 95 % intervals. Right: slower; up: more energy. The axes do not begin at 0."
-            + (left_out if len(shown) < len(found) else "")
+            + (omission if len(chosen) < len(found) else "")
         ),
         figure=figure,
         columns=COLUMNS,

@@ -175,9 +175,9 @@ def draw_panel(axes: Axes, lines: Sequence[Line], better: str | None, narrow: bo
     margin = next((line.row.margin for line in lines if line.row), None)
     if margin is not None:
         axes.axvspan(-100 * margin, 100 * margin, color=BAND, alpha=0.13, linewidth=0)
-    for place, line in enumerate(lines):
+    for y, line in enumerate(lines):
         if line.row is not None:
-            draw_interval(axes, place, line.row, (low, high))
+            draw_interval(axes, y, line.row, (low, high))
     write_names(axes, lines, narrow)
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
@@ -197,20 +197,20 @@ def find_span(rows: Sequence[Row]) -> tuple[float, float]:
     return min(low, -LEAST * (high - low)) - room, max(high, LEAST * (high - low)) + room
 
 
-def draw_interval(axes: Axes, place: int, row: Row, ends: tuple[float, float]) -> None:
+def draw_interval(axes: Axes, y: int, row: Row, ends: tuple[float, float]) -> None:
     """Draw an interval with its overhead, and arrows if it extends beyond the axis."""
     middle, low, high = (100 * v for v in read_overhead(row))
     assert row.verdict is not None
     colour, marker, filled = LOOKS[row.verdict.direction]
     left, right = (100 * end for end in ends)
-    axes.plot([max(low, left), min(high, right)], [place, place], color=colour, linewidth=1.6)
+    axes.plot([max(low, left), min(high, right)], [y, y], color=colour, linewidth=1.6)
     for end, limit, arrow in ((low, left, "<"), (high, right, ">")):
         if (end < limit) if arrow == "<" else (end > limit):
-            axes.plot([limit], [place], marker=arrow, color=colour, markersize=6, clip_on=False)
+            axes.plot([limit], [y], marker=arrow, color=colour, markersize=6, clip_on=False)
         else:
-            axes.plot([end], [place], marker="|", color=colour, markersize=5)
+            axes.plot([end], [y], marker="|", color=colour, markersize=5)
     axes.plot(
-        [middle], [place], marker=marker, markersize=6 if row.metric.is_primary else 4.5,
+        [middle], [y], marker=marker, markersize=6 if row.metric.is_primary else 4.5,
         color=colour, markerfacecolor=colour if filled else "#ffffff", linestyle="",
     )  # fmt: skip
 
@@ -220,24 +220,24 @@ def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
     axes.set_yticks([])
     most = count_name_letters(lines) if narrow else LETTERS
     short = figures_labels.shorten_names(list(dict.fromkeys(line.name for line in lines)), most)
-    for place, line in enumerate(lines):
+    for y, line in enumerate(lines):
         name, text = short[line.name], format_overhead(line.row) if line.row else ""
         weight = "normal" if line.row else "bold"
         if narrow:
             both = f"{name}: {text}" if text else name
             axes.annotate(
-                both, (0, place), (0, 5 if text else -3), xycoords=("axes fraction", "data"),
+                both, (0, y), (0, 5 if text else -3), xycoords=("axes fraction", "data"),
                 textcoords="offset points", fontsize=8, weight=weight, annotation_clip=False,
                 bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 0.5},
             )  # fmt: skip
             continue
         axes.annotate(
-            name, (0, place), (-8 if text else -14, 0), xycoords=("axes fraction", "data"),
+            name, (0, y), (-8 if text else -14, 0), xycoords=("axes fraction", "data"),
             textcoords="offset points", ha="right", va="center", fontsize=8.5, weight=weight,
             annotation_clip=False,
         )  # fmt: skip
         axes.annotate(
-            text, (1, place), (8, 0), xycoords=("axes fraction", "data"),
+            text, (1, y), (8, 0), xycoords=("axes fraction", "data"),
             textcoords="offset points", va="center", fontsize=8.5, annotation_clip=False,
         )  # fmt: skip
 
@@ -280,9 +280,9 @@ def draw_legend(figure: Figure, rows: Sequence[Row], columns: int) -> None:
 
 
 def format_caption(rows: Sequence[Row], every: Sequence[Row], stolen: bool) -> str:
-    part = " CPU seconds are left out: see SY32 among the findings." if stolen else ""
+    remark = " CPU seconds are left out: see SY32 among the findings." if stolen else ""
     if len(rows) < len(every):
-        part += (
+        remark += (
             f" Shown are {len(rows)} of {len(every)} overheads: main figures first, then the largest; "
             "the figure's CSV has all."
         )
@@ -290,7 +290,7 @@ def format_caption(rows: Sequence[Row], every: Sequence[Row], stolen: bool) -> s
         f"Overhead against the baseline with its 95 % interval ({format_n(rows, 'condition')}), "
         "the benchmarks' main figures first, then the largest; an arrow means that "
         "the interval goes on. Large markers are the benchmarks' main figures, small ones what every "
-        f"run has.{part}"
+        f"run has.{remark}"
     )
 
 

@@ -57,20 +57,20 @@ def plot_heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Dr
     first = rows[0]
     panels = [(o, grid) for o, grid in group_panels(rows, factors).items() if has_overhead(grid)]
     levels = [list_levels(summary, rows, factor) for factor in factors]
-    drawn = panels[:MAX_PANELS]
-    columns = count_panels_beside(len(drawn), levels)
-    shelves = math.ceil(len(drawn) / columns)
+    chosen = panels[:MAX_PANELS]
+    columns = count_panels_beside(len(chosen), levels)
+    shelves = math.ceil(len(chosen) / columns)
     names = format_tick_names(levels, columns)
     lines = max(name.count("\n") for name in names[1])
     figure = drawing.new_figure(0.9 + shelves * (0.7 + 0.14 * lines + 0.36 * len(levels[0])))
     grid = figure.subplots(shelves, columns, squeeze=False)
-    values = (read_value(row) for _, cells in drawn for row in cells.values())
+    values = (read_value(row) for _, cells in chosen for row in cells.values())
     limit = max((abs(value) for value in values if value), default=0.0)
     image: Any = None
-    for axes in grid.flat[len(drawn) :]:
+    for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
-    titles = figures_labels.wrap_titles([o for o, _ in drawn], figures_labels.TITLE // columns)
-    for axes, title, (_, cells) in zip(grid.flat, titles, drawn, strict=False):
+    titles = figures_labels.wrap_titles([o for o, _ in chosen], figures_labels.TITLE // columns)
+    for axes, title, (_, cells) in zip(grid.flat, titles, chosen, strict=False):
         image = draw_panel(axes, cells, levels, names, limit)
         axes.set_xlabel(factors[1])
         axes.set_title(title, fontsize=8.5)
@@ -182,9 +182,9 @@ def format_cell(row: Row | None) -> str:
     value = read_value(row)
     if value is None:
         return "baseline" if row.group.label == row.group.baseline_label else "–"
-    words = f"{value:+.{0 if abs(value) >= 10 else 1}f}".replace("-", "−")
+    text = f"{value:+.{0 if abs(value) >= 10 else 1}f}".replace("-", "−")
     differs = row.verdict is not None and row.verdict.direction in SHOWN
-    return words if differs else f"({words})"
+    return text if differs else f"({text})"
 
 
 def format_caption(rows: list[Row], factors: tuple[str, str], panels: int) -> str:

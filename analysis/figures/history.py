@@ -61,18 +61,18 @@ def draw_history(history: History, narrow: bool = False) -> Drawing | None:
 
 
 def plot_history(history: History, series: Sequence[Series], shape: Shape) -> Drawing:
-    shown = series[:MAX_PANELS]
+    chosen = series[:MAX_PANELS]
     notes = list(list_notes(history, shape))
     lines = sum(text.count("\n") + 1 for text in notes)
-    heights = [PANEL_IN] * len(shown) + ([LINE_IN * lines] if notes else [])
+    heights = [PANEL_IN] * len(chosen) + ([LINE_IN * lines] if notes else [])
     figure = drawing.new_figure(0.6 + sum(heights))
     figure.set_figwidth(shape.width_in)
     grid = figure.subplots(
         len(heights), 1, squeeze=False, gridspec_kw={"height_ratios": heights}
     )[:, 0]  # fmt: skip
-    for axes, one in zip(grid, shown, strict=False):
+    for axes, one in zip(grid, chosen, strict=False):
         draw_series(axes, history, one, shape)
-        set_ticks(axes, history, shape, is_last=one is shown[-1])
+        set_ticks(axes, history, shape, is_last=one is chosen[-1])
     if notes:
         grid[-1].axis("off")
         grid[-1].text(
@@ -82,7 +82,7 @@ def plot_history(history: History, series: Sequence[Series], shape: Shape) -> Dr
     return Drawing(
         name=drawing.make_slug("history", history.name, *shape.max_words),
         title=f"{history.name}: main figures over the sessions",
-        caption=format_caption(history, shown, series),
+        caption=format_caption(history, chosen, series),
         figure=figure,
         columns=COLUMNS,
         rows=[row for one in series for row in data_rows(history, one)],
@@ -106,10 +106,10 @@ def draw_series(axes: Axes, history: History, series: Series, shape: Shape) -> N
             [one.begin - 0.5, one.end - 0.5], [one.first / factor, one.last / factor],
             color="#222222", linewidth=1.3,
         )  # fmt: skip
-    odd = [place for place in series.course.outliers if place in means]
+    odd = [index for index in series.course.outliers if index in means]
     if odd:
         axes.plot(
-            odd, [means[place].mean / factor for place in odd], linestyle="", marker="o", markersize=8,
+            odd, [means[index].mean / factor for index in odd], linestyle="", marker="o", markersize=8,
             markerfacecolor="none", markeredgecolor=STEP_COLOUR,
         )  # fmt: skip
     axes.set_ylabel(figures_labels.wrap_label(f"{series.metric.name} ({unit})", Y_LETTERS))
@@ -122,11 +122,11 @@ def draw_series(axes: Axes, history: History, series: Series, shape: Shape) -> N
 def compute_session_means(series: Series) -> dict[int, Interval]:
     """Return the means of sessions with values, by place of the session."""
     return {
-        place: mean_interval(
+        index: mean_interval(
             values,
             never_negative=is_never_negative(series.variant, series.metric.unit, min(values)),
         )
-        for place, values in enumerate(series.values)
+        for index, values in enumerate(series.values)
         if values
     }
 
@@ -134,8 +134,8 @@ def compute_session_means(series: Series) -> dict[int, Interval]:
 def draw_intervals(axes: Axes, means: dict[int, Interval], factor: float) -> None:
     """Draw the intervals of sessions with several runs."""
     known = [
-        (place, one.low / factor, one.high / factor)
-        for place, one in means.items()
+        (index, one.low / factor, one.high / factor)
+        for index, one in means.items()
         if one.low is not None and one.high is not None
     ]
     if known:
@@ -154,9 +154,9 @@ class Segment:
     first: float
     last: float
 
-    def level(self, place: int) -> float:
+    def level(self, index: int) -> float:
         """Return the level at a session."""
-        share = (place - self.begin) / max(self.end - 1 - self.begin, 1)
+        share = (index - self.begin) / max(self.end - 1 - self.begin, 1)
         return self.first + share * (self.last - self.first)
 
 
@@ -176,18 +176,18 @@ def build_segments(series: Series) -> list[Segment]:
 def draw_steps(axes: Axes, history: History, series: Series, shape: Shape) -> None:
     """Draw a line at each step, with the number of its note; close ones share a label `1, 2`."""
     numbers = {event.index: number for number, event in enumerate(history.events, 1)}
-    near = len(history.sessions) * STEP_IN / shape.width_in
+    least_distance = len(history.sessions) * STEP_IN / shape.width_in
     groups: list[list[int]] = []
     for index in sorted(change.index for change in series.course.changes):
         axes.axvline(index - 0.5, color=STEP_COLOUR, linewidth=0.9, linestyle="--")
-        if groups and index - groups[-1][-1] < near:
+        if groups and index - groups[-1][-1] < least_distance:
             groups[-1].append(index)
         else:
             groups.append([index])
     for group in groups:
-        place = (group[0] + group[-1]) / 2 - 0.5
+        x = (group[0] + group[-1]) / 2 - 0.5
         axes.annotate(
-            ", ".join(str(numbers[index]) for index in group), (place, 1), xycoords=("data", "axes fraction"),
+            ", ".join(str(numbers[index]) for index in group), (x, 1), xycoords=("data", "axes fraction"),
             xytext=(0, 2), textcoords="offset points", ha="center", va="bottom", fontsize=8,
             color=STEP_COLOUR,
         )  # fmt: skip
@@ -226,26 +226,26 @@ def set_ticks(axes: Axes, history: History, shape: Shape, is_last: bool) -> None
     longest = min(max(len(session.name) for session in history.sessions), TICK_LETTERS)
     most = max(shape.tick_letters // (longest + TICK_GAP), 2)
     places = list(range(0, number, max(1, -(-number // most))))
-    shown = [history.sessions[place].name for place in places]
-    names = figures_labels.shorten_names(shown, TICK_LETTERS)
-    labels = [names[history.sessions[place].name] for place in places]
+    session_names = [history.sessions[index].name for index in places]
+    names = figures_labels.shorten_names(session_names, TICK_LETTERS)
+    labels = [names[history.sessions[index].name] for index in places]
     axes.set_xticks(places, labels if is_last else [""] * len(places))
     axes.set_xlim(-0.8, number - 0.2)
     if is_last:
         axes.set_xlabel("session")
 
 
-def format_caption(history: History, shown: Sequence[Series], series: Sequence[Series]) -> str:
+def format_caption(history: History, chosen: Sequence[Series], series: Sequence[Series]) -> str:
     """Return the explanation of the figure."""
-    words = (
+    caption = (
         f"Means of {counted(len(history.sessions), 'session')} with 95 % intervals over their runs (Student), the "
         "level of each stretch, and a numbered line at each step; below, what changed at that session."
     )
-    if any(one.course.outliers for one in shown):
-        words += " Rings mark outliers among the sessions."
-    if len(series) > len(shown):
-        words += f" The first {len(shown)} of {len(series)} figures; the CSV has all."
-    return words
+    if any(one.course.outliers for one in chosen):
+        caption += " Rings mark outliers among the sessions."
+    if len(series) > len(chosen):
+        caption += f" The first {len(chosen)} of {len(series)} figures; the CSV has all."
+    return caption
 
 
 def data_rows(history: History, series: Series) -> list[tuple[object, ...]]:
@@ -254,9 +254,9 @@ def data_rows(history: History, series: Series) -> list[tuple[object, ...]]:
     return [
         (
             series.variant, series.label, series.metric.name, series.metric.unit,
-            history.sessions[place].name, history.sessions[place].number,
-            history.sessions[place].began_unix_s, one.n, one.mean, one.low, one.high,
-            levels.get(place), place in series.course.outliers,
+            history.sessions[index].name, history.sessions[index].number,
+            history.sessions[index].began_unix_s, one.n, one.mean, one.low, one.high,
+            levels.get(index), index in series.course.outliers,
         )
-        for place, one in compute_session_means(series).items()
+        for index, one in compute_session_means(series).items()
     ]  # fmt: skip

@@ -28,7 +28,7 @@ def draw(joined: Joined, path: Path) -> None:
         traffic.set_xlabel("time since the job's start (s)")
         traffic.set_xlim(0, joined.end_unix_s - joined.begin_unix_s)
         for axes in (power, traffic):
-            top = max((value for drawn in axes.lines for value in drawn.get_ydata()), default=0)
+            top = max((value for line in axes.lines for value in line.get_ydata()), default=0)
             axes.set_ylim(0, 1.35 * top or 1)  # room for the legend
             if axes.lines:
                 axes.legend(loc="upper right", ncols=4, fontsize=7.5)

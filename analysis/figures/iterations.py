@@ -77,21 +77,21 @@ def draw_iterations(summary: Summary, rows: list[Row]) -> Drawing | None:
 
 
 def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
-    drawn = panels[:MAX_PANELS]
+    chosen = panels[:MAX_PANELS]
     rows = [row for panel in panels for row in panel.rows]
-    first, numbers = rows[0], number_nodes(drawn, found)
+    first, numbers = rows[0], number_nodes(chosen, found)
     factor, unit = choose_prefix(find_largest(found), first.metric.unit)
-    levels = [build_levels(panel, found, numbers, factor) for panel in drawn]
-    columns = 2 if len(drawn) == 4 else min(len(drawn), ACROSS)
-    shelves = ceil(len(drawn) / columns)
-    keys, names = list_legend_entries(drawn, numbers)
+    levels = [build_levels(panel, found, numbers, factor) for panel in chosen]
+    columns = 2 if len(chosen) == 4 else min(len(chosen), ACROSS)
+    shelves = ceil(len(chosen) / columns)
+    keys, names = list_legend_entries(chosen, numbers)
     key = figures_labels.make_legend([*(level.name for level in keys), *names])
-    titles = figures_labels.wrap_titles([panel.title for panel in drawn], LETTERS // columns)
+    titles = figures_labels.wrap_titles([panel.title for panel in chosen], LETTERS // columns)
     lines = max(title.count("\n") for title in titles)
     figure = drawing.new_figure(0.7 + (1.9 + LINE_IN * lines) * shelves + key.height_in)
     grid = figure.subplots(shelves, columns, sharey=True, squeeze=False)
     raster = sum(level.points for panel in levels for level in panel) > RASTER
-    for axes in grid.flat[len(drawn) :]:
+    for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
     for axes, title, of_panel in zip(grid.flat, titles, levels, strict=False):
         draw_panel(axes, of_panel, "no value", raster)
@@ -99,14 +99,16 @@ def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
         axes.set_xlabel("iteration")
         axes.xaxis.get_major_locator().set_params(integer=True)
     for line in grid:
-        words = f"{first.metric.name} ({unit})" + describe_direction(first)
-        line[0].set_ylabel(figures_labels.wrap_label(words, Y_LETTERS))
+        label = f"{first.metric.name} ({unit})" + describe_direction(first)
+        line[0].set_ylabel(figures_labels.wrap_label(label, Y_LETTERS))
     for axes, of_panel in zip(grid.flat, levels, strict=False):
         label_averages(axes, of_panel)
     figures_labels.set_title(figure, first.group.variant)
     if key.words:
-        shown = [replace(level, name=name) for level, name in zip(keys, key.words, strict=False)]
-        handles = list(make_legend(shown, key.words[len(keys) :]))
+        named_levels = [
+            replace(level, name=name) for level, name in zip(keys, key.words, strict=False)
+        ]
+        handles = list(make_legend(named_levels, key.words[len(keys) :]))
         figure.legend(handles=handles, loc="outside lower center", ncols=key.columns)
     return Drawing(
         name=drawing.make_slug("iterations", first.group.variant, first.metric.name),
@@ -149,11 +151,11 @@ def number_nodes(panels: Sequence[Panel], found: Nodes) -> dict[int, dict[str, i
     """Return {level: {node: its number from 0}}, the same in all panels."""
     names: dict[int, set[str]] = {}
     for panel in panels:
-        for row, place in zip(panel.rows, panel.places, strict=True):
-            names.setdefault(place, set()).update(found.get(row.group.label, {}))
+        for row, position in zip(panel.rows, panel.places, strict=True):
+            names.setdefault(position, set()).update(found.get(row.group.label, {}))
     return {
-        place: {node: number for number, node in enumerate(sorted(nodes, key=natural_sort_key))}
-        for place, nodes in sorted(names.items())
+        position: {node: number for number, node in enumerate(sorted(nodes, key=natural_sort_key))}
+        for position, nodes in sorted(names.items())
     }
 
 
@@ -167,14 +169,14 @@ def build_levels(
 ) -> list[Level]:
     """Return the levels of a panel, with values divided by `factor`."""
     levels = []
-    for row, name, place in zip(panel.rows, panel.names, panel.places, strict=True):
+    for row, name, position in zip(panel.rows, panel.names, panel.places, strict=True):
         lines = [
             (number, [value / factor for value in align_values(found[row.group.label][node])])
-            for node, number in numbers[place].items()
+            for node, number in numbers[position].items()
             if number < MAX_NODES and node in found.get(row.group.label, {})
         ]
         mean = row.interval.mean / factor if row.interval else None
-        levels.append(Level(name, place, mean, lines))
+        levels.append(Level(name, position, mean, lines))
     return levels
 
 
@@ -188,9 +190,9 @@ def list_legend_entries(
 ) -> tuple[list[Level], list[str]]:
     """Return the legend's levels, if there are several, and the nodes of each marker."""
     looks = {
-        place: Level(name, place, None, ())
+        position: Level(name, position, None, ())
         for panel in panels
-        for name, place in zip(panel.names, panel.places, strict=True)
+        for name, position in zip(panel.names, panel.places, strict=True)
     }
     most = min(max(map(len, numbers.values()), default=0), MAX_NODES)
     alike = [
@@ -198,7 +200,7 @@ def list_legend_entries(
         for rank in range(most)
     ]
     names = [" / ".join(nodes) for nodes in alike] if most > 1 else []
-    return [looks[place] for place in sorted(looks)] if len(looks) > 1 else [], names
+    return [looks[position] for position in sorted(looks)] if len(looks) > 1 else [], names
 
 
 def has_iterations(summary: Summary, row: Row) -> bool:
@@ -239,17 +241,17 @@ def format_caption(panels: list[Panel], found: Nodes, numbers: dict[int, dict[st
     rows = [row for panel in panels for row in panel.rows]
     n = f"n = {counted_range((row.n for row in rows), 'run')}"
     longest = max(max(line) for nodes in found.values() for line in nodes.values())
-    words = (
+    caption = (
         f"Up to {longest} iterations inside the runs, in the order in which they ran: each line with "
         "marks is a node, the mean of its runs at that iteration; black lines and numbers are the "
         f"means of the conditions over their runs ({n}). The axis need not start at 0."
     )
     most = max(map(len, numbers.values()))
     if most > MAX_NODES:
-        words += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
+        caption += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
     if len(panels) > MAX_PANELS:
-        words += f" The first {MAX_PANELS} of {len(panels)} panels; the CSV has all."
-    return words
+        caption += f" The first {MAX_PANELS} of {len(panels)} panels; the CSV has all."
+    return caption
 
 
 def data_rows(row: Row, found: Nodes) -> Iterator[tuple[object, ...]]:
@@ -292,9 +294,9 @@ def label_averages(axes: Axes, levels: Sequence[Level]) -> None:
     """Write the averages as numbers at the right; the axes' limits must be set."""
     means = [level.average for level in levels if level.average is not None]
     low, high = axes.get_ylim()
-    for mean, place in zip(means, separate_labels(means, GAP * (high - low)), strict=True):
+    for mean, y in zip(means, separate_labels(means, GAP * (high - low)), strict=True):
         axes.annotate(
-            f"{mean:#.4g}".rstrip("."), (1.0, place), xycoords=("axes fraction", "data"),
+            f"{mean:#.4g}".rstrip("."), (1.0, y), xycoords=("axes fraction", "data"),
             xytext=(-2, 0), textcoords="offset points", ha="right", va="center", fontsize=8,
             bbox={"facecolor": "white", "edgecolor": "#999999", "pad": 1.2, "linewidth": 0.5},
         )  # fmt: skip

@@ -48,13 +48,13 @@ def shorten_names(names: Sequence[str], most: int) -> dict[str, str]:
     found: dict[str, str] = {}
     taken: set[str] = set()
     too_long = len(names) > 1 and max(map(len, names)) > most
-    for name, told in zip(names, remove_common_parts(names) if too_long else names, strict=True):
-        words, number = shorten_name(told, most), 2
-        while words in taken:
-            words = f"{shorten_name(told, most - len(str(number)) - 1)}#{number}"
+    for name, core in zip(names, remove_common_parts(names) if too_long else names, strict=True):
+        short, number = shorten_name(core, most), 2
+        while short in taken:
+            short = f"{shorten_name(core, most - len(str(number)) - 1)}#{number}"
             number += 1
-        found[name] = words
-        taken.add(words)
+        found[name] = short
+        taken.add(short)
     return found
 
 
@@ -70,8 +70,10 @@ def format_short_labels(
         return [shorten_name(group.label, most) or "all runs" for group in groups], ""
     labels: list[str] = []
     for each in range(most, LEAST - 1, -1):
-        words = {name: shorten_names(format_levels(groups, name), each) for name in names}
-        labels = [BETWEEN.join(words[n][format_level(group, n)] for n in names) for group in groups]
+        short_names = {name: shorten_names(format_levels(groups, name), each) for name in names}
+        labels = [
+            BETWEEN.join(short_names[n][format_level(group, n)] for n in names) for group in groups
+        ]
         if max(map(len, labels)) <= most:
             break
     return labels, BETWEEN.join(names)
@@ -100,16 +102,16 @@ def wrap_label(label: str, most: int) -> str:
 
 def wrap_titles(titles: Sequence[str], most: int) -> list[str]:
     """Wrap `a=1, b=2` to lines of at most `most` letters; different levels stay different."""
-    words = shorten_names(
-        list(dict.fromkeys(part for t in titles for part in t.split(", "))), most - 1
+    short_names = shorten_names(
+        list(dict.fromkeys(phrase for t in titles for phrase in t.split(", "))), most - 1
     )
     found = []
     for title in titles:
         lines = [""]
-        for part in title.split(", "):
-            joined = f"{lines[-1]}, {words[part]}" if lines[-1] else words[part]
+        for phrase in title.split(", "):
+            joined = f"{lines[-1]}, {short_names[phrase]}" if lines[-1] else short_names[phrase]
             fits = not lines[-1] or len(joined) < most
-            lines[-1:] = [joined] if fits else [f"{lines[-1]},", words[part]]
+            lines[-1:] = [joined] if fits else [f"{lines[-1]},", short_names[phrase]]
         found.append("\n".join(lines))
     return found
 
@@ -130,6 +132,6 @@ class Legend:
 
 def make_legend(entries: Sequence[str]) -> Legend:
     columns = 2 if max(map(len, entries), default=0) <= HALF_LEGEND else 1
-    words = shorten_names(list(dict.fromkeys(entries)), WHOLE_LEGEND)
+    short_names = shorten_names(list(dict.fromkeys(entries)), WHOLE_LEGEND)
     lines = -(-len(entries) // columns) if len(entries) > 1 else 0
-    return Legend([words[entry] for entry in entries], columns, LEGEND_LINE_IN * lines)
+    return Legend([short_names[entry] for entry in entries], columns, LEGEND_LINE_IN * lines)

@@ -50,12 +50,12 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
             if limit.others == one.others and limit.crossing.value is not None:
                 draw_limit(axes, limit.crossing, COLOURS[number])
     better = found.series[0].rows[0].metric.better
-    words = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
-    axes.set_ylabel(figures_labels.wrap_label(words, Y_LETTERS))
+    label = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
+    axes.set_ylabel(figures_labels.wrap_label(label, Y_LETTERS))
     axes.set_xlabel(found.factor_words)
     drawing.start_axis_at(axes, min(0.0, axes.get_ylim()[0]))
     figures_labels.set_title(figure, found.variant)
-    levels = sorted({place for one in found.series for place in one.places})
+    levels = sorted({one_level for one in found.series for one_level in one.places})
     if len(levels) <= 8:
         axes.set_xticks(levels, [format_level_number(level) for level in levels])
     if len(series) > 1:
@@ -82,8 +82,8 @@ def draw_series(axes: Axes, one: Series, number: int, factor: float, name: str) 
         label=name or None,
     )  # fmt: skip
     known = [
-        (place, row.interval.low / factor, row.interval.high / factor)
-        for place, row in zip(one.places, one.rows, strict=True)
+        (level, row.interval.low / factor, row.interval.high / factor)
+        for level, row in zip(one.places, one.rows, strict=True)
         if row.interval and row.interval.low is not None and row.interval.high is not None
     ]
     if known:
@@ -112,9 +112,9 @@ def describe_limits(limits: Sequence[Tolerance]) -> str:
 def data_rows(found: OverFactor, one: Series) -> list[tuple[object, ...]]:
     return [
         (
-            found.variant, found.factor, place, one.others, found.metric, found.unit, row.n,
+            found.variant, found.factor, level, one.others, found.metric, found.unit, row.n,
             row.interval and row.interval.mean, row.interval and row.interval.low,
             row.interval and row.interval.high,
         )
-        for place, row in zip(one.places, one.rows, strict=True)
+        for level, row in zip(one.places, one.rows, strict=True)
     ]  # fmt: skip

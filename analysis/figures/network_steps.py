@@ -83,15 +83,15 @@ def draw_steps(axes: Axes, quantity: Quantity, steps: Steps, end_s: float) -> No
     """Draw a line per node, constant from each step to the next, and until the run's end."""
     axes.set_ylabel(quantity.label)
     at = QUANTITIES.index(quantity)
-    for place, lines in enumerate(steps.values()):
+    for index, lines in enumerate(steps.values()):
         known = [(max(when, 0.0), v[at]) for when, v in lines if v[at] is not None and when < end_s]
         if known:
             times = [*(when for when, _ in known), end_s]
             values = [(value or 0.0) / quantity.factor for _, value in known]
             axes.plot(
                 times, [*values, values[-1]], drawstyle="steps-post", linewidth=1.3,
-                color=COLOURS[place % len(COLOURS)], linestyle=DASHES[place % len(DASHES)],
+                color=COLOURS[index % len(COLOURS)], linestyle=DASHES[index % len(DASHES)],
             )  # fmt: skip
     if not axes.lines:
-        words = "as the condition says, all the time" if not steps else "not said by the trace"
-        axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", style="italic")
+        text = "as the condition says, all the time" if not steps else "not said by the trace"
+        axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", style="italic")

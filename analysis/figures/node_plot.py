@@ -35,11 +35,11 @@ def plot_nodes(one: NodeComparison) -> Drawing:
     (draw_points if is_long else draw_lines)(axes, one)
     figures_labels.set_title(figure, f"{one.variant}{f', {one.others}' if one.others else ''}")
     better = f", {one.metric.better} is better" if one.metric.better else ""
-    words = f"{one.metric.name} against the median (%){better}"
+    label = f"{one.metric.name} against the median (%){better}"
     if is_long:
-        axes.set_ylabel(figures_labels.wrap_label(words, Y_LETTERS))
+        axes.set_ylabel(figures_labels.wrap_label(label, Y_LETTERS))
     else:
-        axes.set_xlabel(words)
+        axes.set_xlabel(label)
     count = sum(found.differs for found in one.nodes.values())
     return Drawing(
         name=drawing.make_slug("nodes", one.variant, one.metric.name, *([one.others] if one.others else [])),
@@ -59,10 +59,10 @@ def plot_nodes(one: NodeComparison) -> Drawing:
 
 def draw_lines(axes: Axes, one: NodeComparison) -> None:
     """Draw a line for each node, with its name next to it."""
-    for place, found in enumerate(one.nodes.values()):
+    for y, found in enumerate(one.nodes.values()):
         colour = COLOURS[5] if found.differs else GREY
-        axes.plot([100 * found.low, 100 * found.high], [place, place], color=colour, linewidth=1.4)
-        axes.plot([100 * found.value], [place], "o", color=colour, markersize=4.5)
+        axes.plot([100 * found.low, 100 * found.high], [y, y], color=colour, linewidth=1.4)
+        axes.plot([100 * found.value], [y], "o", color=colour, markersize=4.5)
     axes.axvline(0, color="#000000", linewidth=0.9)
     axes.set_yticks(
         range(len(one.nodes)), [figures_labels.shorten_name(name, LETTERS) for name in one.nodes]
@@ -75,7 +75,7 @@ def draw_points(axes: Axes, one: NodeComparison) -> None:
     """Draw sorted points; those that differ are colored, and the farthest of them have names."""
     every = list(one.nodes.items())
     for differs, colour in ((False, GREY), (True, COLOURS[5])):
-        mine = [(place, c) for place, (_, c) in enumerate(every) if c.differs is differs]
+        mine = [(index, c) for index, (_, c) in enumerate(every) if c.differs is differs]
         if mine:
             places, found = zip(*mine, strict=True)
             axes.vlines(
@@ -84,12 +84,12 @@ def draw_points(axes: Axes, one: NodeComparison) -> None:
             )  # fmt: skip
             axes.plot(places, [100 * c.value for c in found], ".", color=colour, markersize=3)
     axes.axhline(0, color="#000000", linewidth=0.9)
-    apart = [(place, name, c) for place, (name, c) in enumerate(every) if c.differs]
+    apart = [(index, name, c) for index, (name, c) in enumerate(every) if c.differs]
     apart.sort(key=lambda item: -abs(item[2].value))
-    for place, name, c in apart[:MOST_LABELS]:
-        is_right = place > len(every) / 2
+    for index, name, c in apart[:MOST_LABELS]:
+        is_right = index > len(every) / 2
         axes.annotate(
-            figures_labels.shorten_name(name, LETTERS), (place, 100 * c.value), (-6 if is_right else 6, 0),
+            figures_labels.shorten_name(name, LETTERS), (index, 100 * c.value), (-6 if is_right else 6, 0),
             textcoords="offset points", ha="right" if is_right else "left", va="center", fontsize=8,
         )  # fmt: skip
     axes.set_xlabel(f"{len(every)} nodes, sorted")

@@ -28,20 +28,20 @@ def name_points(axes: Axes, spots: Sequence[Spot], names: Sequence[str]) -> None
     centres = axes.transData.transform(spots)
     taken = [Bbox.from_bounds(x, y, 0, 0).padded(MARK * scale) for x, y in centres]
     for spot, name in zip(spots, names, strict=True):
-        words = axes.annotate(
+        annotation = axes.annotate(
             name, spot, (0, 0), textcoords="offset points", fontsize=FONT, arrowprops=LINE
         )
-        words.set_in_layout(False)
-        words.update_positions(renderer)
-        at_point = Text.get_window_extent(words, renderer)  # without its line
+        annotation.set_in_layout(False)
+        annotation.update_positions(renderer)
+        at_point = Text.get_window_extent(annotation, renderer)  # without its line
         found = []
-        for order, (off, place) in enumerate(list_places(at_point, scale)):
-            box = at_point.translated(place[0] * scale, place[1] * scale)
-            found.append((count_hidden_pixels(box, taken, axes.bbox), order, off, place, box))
-        _, _, off, place, box = min(found, key=lambda one: one[:2])
-        words.set_position(place)
-        if words.arrow_patch is not None:
-            words.arrow_patch.set_visible(off > NEAR)
+        for order, (off, position) in enumerate(list_places(at_point, scale)):
+            box = at_point.translated(position[0] * scale, position[1] * scale)
+            found.append((count_hidden_pixels(box, taken, axes.bbox), order, off, position, box))
+        _, _, off, position, box = min(found, key=lambda one: one[:2])
+        annotation.set_position(position)
+        if annotation.arrow_patch is not None:
+            annotation.arrow_patch.set_visible(off > NEAR)
         taken.append(box)
 
 

@@ -139,8 +139,8 @@ def format_caption(boxes: list[Box]) -> str:
         source: sum(box[2] for box in boxes if box[1] == source)
         for source in dict.fromkeys(box[1] for box in boxes)
     }
-    words = ", ".join(f"{NAMES[source]}: n = {number}" for source, number in counts.items())
+    counts_text = ", ".join(f"{NAMES[source]}: n = {number}" for source, number in counts.items())
     return (
         "Round-trip times of each condition: mark at the median, bar over the middle half, line "
-        f"from the 5th to the 95th percentile. {words}."
+        f"from the 5th to the 95th percentile. {counts_text}."
     )

@@ -42,7 +42,7 @@ def draw_series(summary: Summary, rows: list[Row]) -> Drawing:
     )
     shelves = list(split_into_shelves(rows))
     by_row, names = format_band_labels(summary, rows, len(shelves[0]))
-    lines = max(words.count("\n") for words in by_row.values())
+    lines = max(label.count("\n") for label in by_row.values())
     figure = drawing.new_figure(0.75 + (1.5 + LINE_IN * max(lines - 1, 0)) * len(shelves))
     grid = figure.subplots(len(shelves), 1, sharey=True, squeeze=False)
     raster = sum(row.n for row in rows) > RASTER
@@ -177,15 +177,15 @@ def format_caption(rows: list[Row], everything: list[Row]) -> str:
     )
     if max((row.n for row in rows), default=0) < MIN_FOR_OUTLIERS:
         rings = f"Outliers are looked for from {MIN_FOR_OUTLIERS} runs on."
-    part = ""
+    remark = ""
     if len(rows) < len(everything):
-        part = (
+        remark = (
             f" Shown are {len(rows)} of {len(everything)} conditions: the first, and those with "
             "the most outliers; the figure's CSV has all."
         )
     return (
         f"Each point is a run: {rows[0].metric.name} in time order, by condition ({format_n(rows, 'condition')}); "
-        f"the line is the condition's mean. {rings}{part}"
+        f"the line is the condition's mean. {rings}{remark}"
     )
 
 

@@ -57,9 +57,9 @@ class Trace:
     @property
     def has_cpu_line(self) -> bool:
         """Whether CPU time was read often enough for a line."""
-        place = COUNTERS.index("cpu_s")
+        column = COUNTERS.index("cpu_s")
         known = [
-            sum(rates[place] is not None for *_, rates in node) for node in self.nodes.values()
+            sum(rates[column] is not None for *_, rates in node) for node in self.nodes.values()
         ]
         return max(known, default=0) >= MIN_PERIODS
 
@@ -162,15 +162,15 @@ def compute_rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
     A rate is that between two new readings of the counter that enclose the period; it is None if
     the counter was not read.
     """
-    kept = drop_close_samples(lines)
-    times = [(a, b) for (a, *_), (b, *_) in pairwise(kept) if a is not None and b is not None]
+    spaced = drop_close_samples(lines)
+    times = [(a, b) for (a, *_), (b, *_) in pairwise(spaced) if a is not None and b is not None]
     columns = [
         compute_rates_at(
-            [(line[0], line[place]) for line in kept],
+            [(line[0], line[column]) for line in spaced],
             counter_readings.find_idle_s(counter, by_timer),
             times,
         )
-        for counter, place in zip(COUNTERS, range(1, len(kept[0])), strict=False)
+        for counter, column in zip(COUNTERS, range(1, len(spaced[0])), strict=False)
     ]
     return [
         (begin, end, values)
@@ -189,8 +189,8 @@ def compute_rates_at(
     ends = [end for _, end, _ in grown]
     places = [bisect_left(ends, end) for _, end in times]
     return [
-        grown[place][2] if place < len(grown) and grown[place][0] <= begin else None
-        for place, (begin, _) in zip(places, times, strict=True)
+        grown[index][2] if index < len(grown) and grown[index][0] <= begin else None
+        for index, (begin, _) in zip(places, times, strict=True)
     ]
 
 
@@ -204,13 +204,13 @@ def drop_close_samples(lines: list[Counters]) -> list[Counters]:
     times = [time for time, *_ in lines if time is not None]
     periods = [after - before for before, after in pairwise(times)]
     least = max(statistics.median(periods) / 2, (times[-1] - times[0]) / MAX_POINTS)
-    kept = lines[:1]
+    spaced = lines[:1]
     for line in lines[1:]:
-        if (line[0] or 0.0) - (kept[-1][0] or 0.0) >= least:
-            kept.append(line)
-    if kept[-1] is not lines[-1]:
-        kept[-1:] = [lines[-1]] if len(kept) > 1 else [kept[0], lines[-1]]
-    return kept
+        if (line[0] or 0.0) - (spaced[-1][0] or 0.0) >= least:
+            spaced.append(line)
+    if spaced[-1] is not lines[-1]:
+        spaced[-1:] = [lines[-1]] if len(spaced) > 1 else [spaced[0], lines[-1]]
+    return spaced
 
 
 def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
@@ -267,13 +267,13 @@ def draw_lines(
     axes: Axes, trace: Trace, counter: str, factor: float, dashes: bool, label: str
 ) -> None:
     """Draw a line per node; colors and dashes distinguish nodes, or dashes the direction."""
-    for place, (node, times, values) in enumerate(build_lines(trace, counter)):
-        dash = DASHES[1] if dashes else DASHES[place % len(DASHES)] if not label else DASHES[0]
-        words = f"{node} {label}".strip()
+    for index, (node, times, values) in enumerate(build_lines(trace, counter)):
+        dash = DASHES[1] if dashes else DASHES[index % len(DASHES)] if not label else DASHES[0]
+        name = f"{node} {label}".strip()
         scaled = [value / factor for value in values]
         axes.plot(
             times, scaled, drawstyle="steps-pre", linewidth=1.3, linestyle=dash,
-            color=COLOURS[place % len(COLOURS)], label=words,
+            color=COLOURS[index % len(COLOURS)], label=name,
         )  # fmt: skip
     if axes.lines and not label:
         axes.legend(loc="upper right", ncols=3, fontsize=7.5, handlelength=2.6)
@@ -329,20 +329,20 @@ def format_caption(summary: Summary, traces: list[Trace], energy: bool, traffic:
         if len(traces) > 1
         else (traces[0].group.label or "this variant")
     )
-    words = (
+    caption = (
         f"{what} used by the job{network} in the run nearest to the "
         f"median of {which} (n = 1 run each), from the differences between samples."
     )
     if any(trace.steps for trace in traces):
-        words += " Below: the link of a trace as the kernel was told, step by step."
+        caption += " Below: the link of a trace as the kernel was told, step by step."
     if not traffic:
-        words += " No network traffic was seen."
+        caption += " No network traffic was seen."
     if not energy:
-        words += f" No power: {find_no_energy_reason(summary, traces)}."
+        caption += f" No power: {find_no_energy_reason(summary, traces)}."
     most = max(len(trace.nodes) for trace in traces)
     if most > MAX_NODES:
-        words += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
-    return words
+        caption += f" The first {MAX_NODES} of {most} nodes; the CSV has all."
+    return caption
 
 
 def find_no_energy_reason(summary: Summary, traces: list[Trace]) -> str:

@@ -103,8 +103,8 @@ def set_scales(axes: Axes, curves: Curves) -> None:
     """Set a logarithmic axis with ticks at the measured scales."""
     scales = sorted({point.scale for curve in curves for point in curve.points})
     axes.set_xscale("log")
-    shown = scales if len(scales) <= 7 else scales[:: -(-len(scales) // 7)]
-    axes.set_xticks(shown, list(map(format_level_number, shown)))
+    labeled = scales if len(scales) <= 7 else scales[:: -(-len(scales) // 7)]
+    axes.set_xticks(labeled, list(map(format_level_number, labeled)))
     axes.set_xticks([], minor=True)
     axes.set_xlim(scales[0] / 1.25, scales[-1] * 1.25)
     axes.set_xlabel(figures_labels.shorten_name(format_axis_label(curves[0]), 28))
@@ -121,8 +121,8 @@ def draw_speed_ups(axes: Axes, curves: Curves, names: Sequence[str]) -> None:
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     ticks = [2.0**power for power in range(-4, 21) if low <= 2.0**power <= high]
-    shown = ticks[:: -(-len(ticks) // 8)] if ticks else []
-    axes.set_yticks(shown, [f"{tick:g}" for tick in shown])
+    labeled = ticks[:: -(-len(ticks) // 8)] if ticks else []
+    axes.set_yticks(labeled, [f"{tick:g}" for tick in labeled])
     axes.set_yticks([], minor=True)
     axes.set_ylabel("speed-up")
 
@@ -172,7 +172,7 @@ def draw_line(axes: Axes, spots: Sequence[Spot], number: int, name: str = "") ->
     """Draw values with error bars, joined if each scale has one condition."""
     if not spots:
         return
-    places = [place for place, _ in spots]
+    places = [x for x, _ in spots]
     values = [one.value for _, one in spots]
     below = [one.value - one.low if one.low is not None else 0.0 for _, one in spots]
     above = [one.high - one.value if one.high is not None else 0.0 for _, one in spots]

@@ -49,16 +49,16 @@ def select_part_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
 def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     figure = drawing.new_figure(1.2 + 0.36 * len(groups))
     axes = figure.add_subplot()
-    left = [0.0] * len(groups)
+    starts = [0.0] * len(groups)
     for number, (name, label) in enumerate(PARTS.items()):
         parts = [select_part_rows(summary, group)[name] for group in groups]
         widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in parts]
-        left = draw_part(axes, widths, left, number, label)
+        starts = draw_part(axes, widths, starts, number, label)
     labels, names = figures_labels.format_short_labels(summary, groups)
     axes.set_yticks(range(len(groups)), labels)
     axes.set_ylabel(names)
     axes.set_ylim(len(groups) - 0.4, -0.6)
-    axes.set_xlim(0, max(100.0, *left))
+    axes.set_xlim(0, max(100.0, *starts))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("share of the program's time (%)")
     figures_labels.set_title(figure, variant)
@@ -80,27 +80,32 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
 
 
 def draw_part(
-    axes: Axes, widths: list[float], left: list[float], number: int, label: str, points: float = 8.5
+    axes: Axes,
+    widths: list[float],
+    starts: list[float],
+    number: int,
+    label: str,
+    points: float = 8.5,
 ) -> list[float]:
     """Draw one segment of every bar after the existing ones, with its width (%) as text of so many
     points; return where the next begins."""
     axes.barh(
-        range(len(widths)), widths, 0.62, left=left, color=COLOURS[number], alpha=0.6,
+        range(len(widths)), widths, 0.62, left=starts, color=COLOURS[number], alpha=0.6,
         hatch=HATCHES[number], edgecolor="#333333", linewidth=0.7, label=label,
     )  # fmt: skip
-    for place, (start, width) in enumerate(zip(left, widths, strict=True)):
+    for index, (start, width) in enumerate(zip(starts, widths, strict=True)):
         if width >= LEGIBLE:
             axes.text(
-                start + width / 2, place, f"{width:.0f}", ha="center", va="center", fontsize=points,
+                start + width / 2, index, f"{width:.0f}", ha="center", va="center", fontsize=points,
                 bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.85},
             )  # fmt: skip
-    return [start + width for start, width in zip(left, widths, strict=True)]
+    return [start + width for start, width in zip(starts, widths, strict=True)]
 
 
 def cells(row: Row) -> tuple[object, ...]:
     interval = row.interval
     assert interval is not None  # select_part_rows() leaves out rows without an interval
-    part = PARTS[row.metric.name]
+    component = PARTS[row.metric.name]
     group = row.group
     ends = (interval.low, interval.high)
-    return (group.variant, group.label, row.metric.unit, row.n, part, interval.mean, *ends)
+    return (group.variant, group.label, row.metric.unit, row.n, component, interval.mean, *ends)

@@ -92,9 +92,9 @@ def check_each_condition(rows: Sequence[Row]) -> Iterator[TestedSeries]:
         values = job_means(row)
         found = find_trend([Timed(range(len(values)), values)])
         if found is not None:
-            way = "rising" if found.rho > 0 else "falling"
+            trend = "rising" if found.rho > 0 else "falling"
             where = f"{format_location(row.group)} · {row.metric.name}"
-            yield TestedSeries(found.p, f"{where}: {way} (ρ = {found.rho:.2f})".replace("-", "−"))
+            yield TestedSeries(found.p, f"{where}: {trend} (ρ = {found.rho:.2f})".replace("-", "−"))
 
 
 def check_all_conditions(rows: Sequence[Row]) -> Iterator[TestedSeries]:
@@ -146,7 +146,7 @@ def split_series(series: Sequence[tuple[float, float]], number: int) -> list[tup
     """Return (start of the first job, mean share) of `number` parts with equally many jobs."""
     ends = [round(i * len(series) / number) for i in range(number + 1)]
     parts = [series[a:b] for a, b in pairwise(ends)]
-    return [(part[0][0], statistics.fmean(share for _, share in part)) for part in parts]
+    return [(segment[0][0], statistics.fmean(share for _, share in segment)) for segment in parts]
 
 
 def describe_trend(rho: float, series: Sequence[tuple[float, float]]) -> str:
@@ -164,7 +164,7 @@ def describe_trend(rho: float, series: Sequence[tuple[float, float]]) -> str:
 def describe_wander(series: Sequence[tuple[float, float]]) -> str:
     """Return `not the same at all times: 6 % of the mean between fifths of 60 jobs, highest …`."""
     parts = split_series(series, PARTS)
-    low, high = (choose(parts, key=lambda part: part[1]) for choose in (min, max))
+    low, high = (choose(parts, key=lambda segment: segment[1]) for choose in (min, max))
     return (
         f"not the same at all times: {100 * (high[1] - low[1]):.2g} % of the mean between fifths of "
         f"{len(series)} jobs, highest from {format_time(high[0])}, lowest from {format_time(low[0])} UTC on, "
@@ -218,7 +218,7 @@ def check_turn_order(summary: Summary) -> Iterator[Finding]:
         yield Finding(
             SY36,
             f"{len(apart)} of {counted(conditions, 'condition')}.",
-            tuple(f"{where}: {words}" for where, words in apart.items()),
+            tuple(f"{where}: {description}" for where, description in apart.items()),
         )
 
 
@@ -334,21 +334,21 @@ def describe_inner_warm_up(
     row: Row, jobs: dict[object, list[list[float]]], found: InnerWarmUp
 ) -> str:
     """Return `the first 1 of 5 iterations is 21 % above the rest: mean 10.4 ± 0.1 s with it, …`."""
-    kept = [[run for run in job if len(run) == found.iterations] for job in jobs.values()]
+    full_length = [[run for run in job if len(run) == found.iterations] for job in jobs.values()]
     means = [
         mean_by_group(
-            [[fmean(run[cut:]) for run in job] for job in kept if job],
+            [[fmean(run[cut:]) for run in job] for job in full_length if job],
             row.confidence,
             never_negative=has_no_negative_mean(row),
         )
         for cut in (0, found.length)
     ]
     with_it, without = (format_mean(mean, row.metric.unit) for mean in means)
-    way = "above" if found.excess > 0 else "below"
+    side = "above" if found.excess > 0 else "below"
     verb, what = ("is", "it") if found.length == 1 else ("are", "them")
     return (
         f"the first {found.length} of {found.iterations} iterations {verb} "
-        f"{100 * abs(found.excess):.2g} % {way} the rest in {counted(found.runs, 'run')}: mean "
+        f"{100 * abs(found.excess):.2g} % {side} the rest in {counted(found.runs, 'run')}: mean "
         f"{with_it} with {what}, {without} without"
     )
 

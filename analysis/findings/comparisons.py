@@ -98,12 +98,12 @@ SY15 = Kind(
 def check_many_comparisons(summary: Summary) -> Iterator[Finding]:
     judged = [row for row in summary.compared_rows() if row.verdict and has_interval(row)]
     if len(judged) >= MANY_COMPARISONS:
-        told = [row for row in judged if row.verdict and row.verdict.direction in SHOWN]
-        main = sum(row.metric.is_primary for row in told)
+        differing = [row for row in judged if row.verdict and row.verdict.direction in SHOWN]
+        main = sum(row.metric.is_primary for row in differing)
         yield Finding(
             SY15,
             f"{len(judged)} overheads have an interval; about {len(judged) * 0.05:.0f} of them would "
-            f"exclude 0 by chance if nothing differed. {len(told)} differ after correction, {main} of "
+            f"exclude 0 by chance if nothing differed. {len(differing)} differ after correction, {main} of "
             "them main figures.",
         )
 
@@ -185,13 +185,13 @@ def compute_half_share(row: Row) -> float:
 def describe_repeats(row: Row) -> str:
     """Return `± 6.2 % of the mean with n = 5; 240 runs give ± 1 % in 9 of 10 studies`."""
     assert row.interval is not None  # compute_half_share() has checked it
-    told = f"± {100 * compute_half_share(row):.2g} % of the mean with n = {row.n}"
+    precision = f"± {100 * compute_half_share(row):.2g} % of the mean with n = {row.n}"
     what = group_samples(row)[0]
     try:
         number = repeats_assured(sample_means(row), TARGET * abs(row.interval.mean))
     except ValueError:
-        return f"{told}; no number of {what}s one would make gives ± {100 * TARGET:g} %"
-    return f"{told}; {number} {what}s give ± {100 * TARGET:g} % in 9 of 10 studies"
+        return f"{precision}; no number of {what}s one would make gives ± {100 * TARGET:g} %"
+    return f"{precision}; {number} {what}s give ± {100 * TARGET:g} % in 9 of 10 studies"
 
 
 SY26 = Kind(
@@ -244,13 +244,15 @@ def check_other_program(summary: Summary) -> Iterator[Finding]:
     """Find different programs, also if the node type is a factor: they are then a confounder."""
     facts, places = program_facts(summary), []
     for group in summary.groups if facts else ():
-        here = facts.get((group.variant, group.label), {})
+        own = facts.get((group.variant, group.label), {})
         base = facts.get((group.variant, group.baseline_label or group.label), {})
         chosen = finds_own_figures(group.variant)  # the study's own programs may be its levels
-        for key in sorted(here.keys() & base.keys()):
-            if len(here[key]) > 1 or (here[key] != base[key] and not chosen):
-                said, there = (" and ".join(sorted(values[key])) for values in (here, base))
-                places.append(f"{format_location(group)}: {key} {said}, the baseline's {there}")
+        for key in sorted(own.keys() & base.keys()):
+            if len(own[key]) > 1 or (own[key] != base[key] and not chosen):
+                own_values, there = (" and ".join(sorted(values[key])) for values in (own, base))
+                places.append(
+                    f"{format_location(group)}: {key} {own_values}, the baseline's {there}"
+                )
     if places:
         text = f"{counted(len(places), 'difference')} in what the program was or used."
         yield Finding(SY31, text, tuple(places))
@@ -261,9 +263,9 @@ def program_facts(summary: Summary) -> Facts:
     facts: Facts = {}
     for run in summary.data.runs:
         if run.counts and run.run_id in summary.data.program_tags:
-            said = facts.setdefault((run.variant, run.label), {})
+            group_facts = facts.setdefault((run.variant, run.label), {})
             for key, values in summary.data.program_tags[run.run_id].items():
-                said.setdefault(key, set()).update(values)
+                group_facts.setdefault(key, set()).update(values)
     return facts
 
 

@@ -98,15 +98,15 @@ def collect_facts_by_group(summary: Summary) -> Facts:
     where = {run.run_id: (run.variant, run.label) for run in summary.data.runs if run.counts}
     fact = [attrgetter(name) for name in NODE_FACTS]
     # Most records of a group are equal, so duplicates are removed before their fields are split.
-    said: dict[tuple[str, str], set[tuple[object, ...]]] = {}
+    facts: dict[tuple[str, str], set[tuple[object, ...]]] = {}
     for record in summary.data.records:
         if record.run_id in where:
-            rows = said.setdefault(where[record.run_id], set())
+            rows = facts.setdefault(where[record.run_id], set())
             rows.add(tuple([get(record) for get in fact]))
     return {
         key: {
-            name: {str(row[place]) for row in rows if row[place] is not None}
-            for place, name in enumerate(NODE_FACTS)
+            name: {str(row[column]) for row in rows if row[column] is not None}
+            for column, name in enumerate(NODE_FACTS)
         }
-        for key, rows in said.items()
+        for key, rows in facts.items()
     }

@@ -30,12 +30,12 @@ SY23 = Kind(
 
 
 def check_remaining_conditions(summary: Summary) -> Iterator[Finding]:
-    left = [node for node in summary.data.network if node.undone is False]
-    if left:
+    leftover = [node for node in summary.data.network if node.undone is False]
+    if leftover:
         yield Finding(
             SY23,
-            f"After {counted(len(left), 'job')} on a node.",
-            tuple(f"{n.node}: {n.requested} of {n.run_id}" for n in left),
+            f"After {counted(len(leftover), 'job')} on a node.",
+            tuple(f"{n.node}: {n.requested} of {n.run_id}" for n in leftover),
         )
 
 

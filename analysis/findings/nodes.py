@@ -78,8 +78,8 @@ def check_different_baseline(summary: Summary) -> Iterator[Finding]:
             if name in hidden or group.label == group.baseline_label or not base:
                 continue
             if values != base[name]:
-                here, there = (" and ".join(sorted(v)) or "not known" for v in (values, base[name]))
-                places.append(f"{format_location(group)}: {name} {here}, the baseline's {there}")
+                own, there = (" and ".join(sorted(v)) or "not known" for v in (values, base[name]))
+                places.append(f"{format_location(group)}: {name} {own}, the baseline's {there}")
     if places:
         text = f"{counted(len(places), 'difference')} in what the nodes were."
         yield Finding(SY12, text, tuple(places))
@@ -116,11 +116,11 @@ def check_shared_nodes(summary: Summary) -> Iterator[Finding]:
         "are of shared nodes": [r for r in records if r.exclusive is False],
         "do not say whether the job was alone": [r for r in records if r.exclusive is None],
     }
-    for words, found in ways.items():
+    for description, found in ways.items():
         if found:
             yield Finding(
                 SY13,
-                f"{len(found)} of {counted(len(records), 'record')} {words}.",
+                f"{len(found)} of {counted(len(records), 'record')} {description}.",
                 tuple(sorted({record.node for record in found})),
             )
 
@@ -189,10 +189,8 @@ def describe_nodes(row: Row, nodes: dict[str, list[float]]) -> str:
     """Return `median 9.98 s on n1, 12.1 s on n2`: the lowest and the highest."""
     medians = sorted((median(values), node) for node, values in nodes.items())
     ends = (medians[0], medians[-1])
-    words = ", ".join(
-        f"{format_quantity(value, row.metric.unit)} on {node}" for value, node in ends
-    )
-    return f"median {words}"
+    text = ", ".join(f"{format_quantity(value, row.metric.unit)} on {node}" for value, node in ends)
+    return f"median {text}"
 
 
 SY30 = Kind(

@@ -39,10 +39,10 @@ def check_failed_runs(summary: Summary) -> Iterator[Finding]:
     failed = [run for run in summary.data.runs if run.state not in (*WAITING, "completed")]
     if failed:
         states = Counter(run.state for run in failed)
-        words = ", ".join(f"{number} {state}" for state, number in states.most_common())
+        by_state = ", ".join(f"{number} {state}" for state, number in states.most_common())
         yield Finding(
             SY01,
-            f"{len(failed)} of {counted(count_runs(summary), 'run')} gave no result: {words}.",
+            f"{len(failed)} of {counted(count_runs(summary), 'run')} gave no result: {by_state}.",
             format_shares(summary, lambda group: group.counts.failed + group.counts.cancelled),
         )
 
@@ -92,10 +92,10 @@ def check_invalid_runs(summary: Summary) -> Iterator[Finding]:
     invalid = [run for run in summary.data.runs if run.valid is False]
     if invalid:
         reasons = Counter(run.invalid_reason or "no reason given" for run in invalid)
-        words = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(5))
+        by_reason = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(5))
         yield Finding(
             SY03,
-            f"{counted(len(invalid), 'run')} ended but did not meet the conditions: {words}. "
+            f"{counted(len(invalid), 'run')} ended but did not meet the conditions: {by_reason}. "
             + ("In the means, as asked for." if invalid[0].counts else "In no mean."),
             format_shares(summary, lambda group: group.counts.invalid),
         )
@@ -127,8 +127,8 @@ def check_repeated_attempts(summary: Summary) -> Iterator[Finding]:
 
 def format_attempts(run: Run) -> str:
     """Return `2 attempts, 3 tries in the last`."""
-    words = [counted(run.attempts, "attempt")] if run.attempts > 1 else []
-    return ", ".join([*words, f"{run.tries} tries in the last"] if run.tries > 1 else words)
+    details = [counted(run.attempts, "attempt")] if run.attempts > 1 else []
+    return ", ".join([*details, f"{run.tries} tries in the last"] if run.tries > 1 else details)
 
 
 SY29 = Kind(

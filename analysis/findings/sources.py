@@ -71,10 +71,10 @@ SY33 = Kind(
 
 
 def check_stand_ins(summary: Summary) -> Iterator[Finding]:
-    told = summary.data.stand_ins
-    if told:
-        runs = sum(told.values())
-        places = tuple(f"{name}: {counted(count, 'run')}" for name, count in told.items())
+    counts = summary.data.stand_ins
+    if counts:
+        runs = sum(counts.values())
+        places = tuple(f"{name}: {counted(count, 'run')}" for name, count in counts.items())
         yield Finding(SY33, f"The end of {counted(runs, 'run')} is known from them.", places)
 
 
@@ -140,10 +140,10 @@ def check_different_usage(summary: Summary) -> Iterator[Finding]:
             for label in sorted(labels)
             if (one := summary.data.usage_sources.get((group.variant, label))) is not None
         ]
-        for metric, words in (("max_memory_bytes", "memory"), ("cpu_s", "CPU time and bytes")):
+        for metric, what in (("max_memory_bytes", "memory"), ("cpu_s", "CPU time and bytes")):
             ways = has_mixed_sources(found, metric)
             if ways:
-                places.append(f"{format_location(group)}: {words}: {' and '.join(ways)}")
+                places.append(f"{format_location(group)}: {what}: {' and '.join(ways)}")
     if places:
         text = f"{counted(len(places), 'figure')} counted in one way in a condition and in another in its baseline."
         yield Finding(SY37, text, tuple(places[:MOST_PLACES]))

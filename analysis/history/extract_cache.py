@@ -44,18 +44,18 @@ def read_sessions(folder: Path, sessions: Sequence[Session]) -> list[ReadSession
     cached = read_cache(folder / CACHE_FILE)
     identities = [identify(session) for session in sessions]
     stale = [
-        place
-        for place, session in enumerate(sessions)
-        if cached.get(session.name, {}).get("identity") != identities[place]
-        or identities[place] is None
+        index
+        for index, session in enumerate(sessions)
+        if cached.get(session.name, {}).get("identity") != identities[index]
+        or identities[index] is None
     ]
-    with SharedWork([partial(read_session, sessions[place]) for place in stale]) as work:
+    with SharedWork([partial(read_session, sessions[index]) for index in stale]) as work:
         fresh = dict(zip(stale, work.results(), strict=True))
     found = []
-    for place, session in enumerate(sessions):
-        one = fresh.get(place)
+    for index, session in enumerate(sessions):
+        one = fresh.get(index)
         if one is None or (
-            one.extract is None and is_valid_for(cached, session, identities[place])
+            one.extract is None and is_valid_for(cached, session, identities[index])
         ):
             one = ReadSession(session, parse_extract(cached[session.name]["extract"]))
         found.append(one)

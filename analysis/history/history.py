@@ -126,7 +126,7 @@ def read_history(folder: Path) -> History:
 
 def make_history(folder: Path, found: Sequence[ReadSession]) -> History:
     """Make a history from sessions in the order of their numbers."""
-    used, left_out = choose_sessions(found)
+    used, excluded = choose_sessions(found)
     sessions = tuple(session for session, _ in used)
     extracts = tuple(extract for _, extract in used)
     series = read_series(extracts)
@@ -134,7 +134,7 @@ def make_history(folder: Path, found: Sequence[ReadSession]) -> History:
         folder=folder,
         sessions=sessions,
         extracts=extracts,
-        left_out=tuple(left_out),
+        left_out=tuple(excluded),
         series=tuple(series),
         events=tuple(find_events(extracts, series)),
         drifts=tuple(
@@ -148,14 +148,14 @@ def choose_sessions(
 ) -> tuple[list[tuple[Session, Extract]], list[tuple[Session, str]]]:
     """Return the sessions of the latest session's study, and the other sessions with reasons."""
     known = [(one.session, one.extract) for one in found if one.extract is not None]
-    left_out = [(one.session, one.reason or "") for one in found if one.extract is None]
+    excluded = [(one.session, one.reason or "") for one in found if one.extract is None]
     study = known[-1][1].study if known else ""
     others = [(session, extract) for session, extract in known if extract.study != study]
-    left_out += [
+    excluded += [
         (session, f"it is of the study {extract.study}, the latest session of {study}")
         for session, extract in others
     ]
-    return [one for one in known if one[1].study == study], left_out
+    return [one for one in known if one[1].study == study], excluded
 
 
 def read_series(extracts: Sequence[Extract]) -> list[Series]:
@@ -180,15 +180,15 @@ def make_series(figures: Sequence[FigureValues | None], is_current: bool, number
     """
     last = next(figure for figure in reversed(figures) if figure is not None)
     other_units = tuple(
-        place
-        for place, figure in enumerate(figures)
+        index
+        for index, figure in enumerate(figures)
         if figure is not None and figure.values and figure.unit != last.unit
     )
     runs = tuple(
         tuple(zip(figure.values, map(tuple, figure.nodes), strict=True))
-        if figure is not None and place not in other_units
+        if figure is not None and index not in other_units
         else ()
-        for place, figure in enumerate(figures)
+        for index, figure in enumerate(figures)
     )
     values = [[value for value, _ in one] for one in runs]
     return Series(
@@ -209,9 +209,9 @@ def find_events(extracts: Sequence[Extract], series: Sequence[Series]) -> list[E
     by_index: dict[int, list[FigureChange]] = {}
     for one in series:
         ends = [0, *(change.index for change in one.course.changes), len(one.runs)]
-        for place, change in enumerate(one.course.changes):
-            before = one.runs[ends[place] : change.index]
-            after = one.runs[change.index : ends[place + 2]]
+        for number, change in enumerate(one.course.changes):
+            before = one.runs[ends[number] : change.index]
+            after = one.runs[change.index : ends[number + 2]]
             found = FigureChange(one, change, find_single_node(before, after))
             by_index.setdefault(change.index, []).append(found)
     begins = [0, *sorted(by_index)]
@@ -231,16 +231,16 @@ def make_event(
     """
     variants = [one.series.variant for one in changes]
     state = compare_states(extracts, begin, index, variants)
-    near = None
+    neighbor = None
     if state.is_empty:
         beside = [
-            (place, compare_states(extracts[: place + 1], place - 1, place, variants))
-            for place in (index - 1, index + 1)
-            if 0 < place < len(extracts)
+            (position, compare_states(extracts[: position + 1], position - 1, position, variants))
+            for position in (index - 1, index + 1)
+            if 0 < position < len(extracts)
         ]
-        near = next((one for one in beside if not one[1].is_empty), None)
+        neighbor = next((one for one in beside if not one[1].is_empty), None)
     ranked = sorted(changes, key=lambda one: (not one.is_elapsed, one.size), reverse=True)
-    return Event(index, tuple(ranked), state, near)
+    return Event(index, tuple(ranked), state, neighbor)
 
 
 def find_regressions(history: History, share: float, since: int = 0) -> list[FigureChange]:

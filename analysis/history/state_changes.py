@@ -15,7 +15,7 @@ from steelyard.analysis.summary.machine_tags import IMPLIED_BY, LABELS, State, t
 
 WINDOW = 5  # sessions on each side
 VERSION = "steelyard"  # the key of the version that recorded a state
-PLACES = {key: place for place, key in enumerate(LABELS)}
+PLACES = {key: position for position, key in enumerate(LABELS)}
 SURE_SESSIONS = 2  # a node that fewer sessions used, or did not use, may be there by chance
 
 

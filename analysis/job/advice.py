@@ -50,9 +50,9 @@ def find_no_advice_reason(view: JobView) -> str | None:
         )
     if (row.elapsed_s or 0.0) < LEAST_S:
         return f"it took less than {LEAST_S:g} s"
-    whole = [node for node in view.nodes if node.record.complete]
-    if not whole or len(whole) < len(view.all_nodes):
-        return describe_missing_records(len(whole), len(view.all_nodes))
+    complete = [node for node in view.nodes if node.record.complete]
+    if not complete or len(complete) < len(view.all_nodes):
+        return describe_missing_records(len(complete), len(view.all_nodes))
     if any(node.values["samples_lost"] for node in view.nodes):
         return "samples were lost"
     return None
@@ -72,11 +72,11 @@ def advise(view: JobView, used: Efficiency, course: JobTimeSeries | None) -> lis
 
 def advise_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
     """Yield advice on memory, for one node only: how it was split over nodes is unknown."""
-    memory, held = used.memory, view.allocation
-    if held is None or len(view.all_nodes) != 1 or memory.source != RECORDS:
+    memory, allocation = used.memory, view.allocation
+    if allocation is None or len(view.all_nodes) != 1 or memory.source != RECORDS:
         return
     # Slurm samples at other times than Steelyard.
-    most = max(memory.used or 0.0, held.resident_high_bytes or 0.0)
+    most = max(memory.used or 0.0, allocation.resident_high_bytes or 0.0)
     if not memory.allocated or not most or most > LITTLE * memory.allocated:
         return
     enough = math.ceil(most * MEMORY_RESERVE / MIB / 128) * 128 * MIB
@@ -93,15 +93,16 @@ def advise_cpus(view: JobView, used: Efficiency, course: JobTimeSeries | None) -
     """Yield advice on CPUs, if no two samples show more busy CPUs and the job got what it
     requested.
     """
-    held = view.allocation
-    if held is None or course is None or course.most_cpus is None or len(view.all_nodes) != 1:
+    allocation = view.allocation
+    if allocation is None or course is None or course.most_cpus is None or len(view.all_nodes) != 1:
         return
-    cpus, told = held.cpus or 0, held.cpu_s or 0.0
-    gave_whole = held.cpus_requested is not None and held.cpus_requested < cpus
-    differs = told > 1.1 * (used.cpu.used or 0.0) + 1  # the scheduler counted more than the record
+    cpus, accounted_cpu_s = allocation.cpus or 0, allocation.cpu_s or 0.0
+    got_more_cpus = allocation.cpus_requested is not None and allocation.cpus_requested < cpus
+    # The scheduler counted more than the record.
+    differs = accounted_cpu_s > 1.1 * (used.cpu.used or 0.0) + 1
     if pressure.find_cpu_pressure(view) is not None:
         return  # few CPUs were busy because other processes used them
-    if gave_whole or differs or used.cpu.source != RECORDS or course.period_s > LONGEST_PERIOD_S:
+    if got_more_cpus or differs or used.cpu.source != RECORDS or course.period_s > LONGEST_PERIOD_S:
         return
     enough = max(1, math.ceil(course.most_cpus - 0.1))
     if enough < cpus and course.most_cpus <= LITTLE * cpus:

@@ -38,11 +38,11 @@ def is_by_timer(record: Record) -> bool:
 
 def find_new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
     """Return the samples of a counter that are new readings; the first one always is."""
-    kept: list[Reading] = []
+    readings: list[Reading] = []
     for at_s, value in samples:
-        if not kept or value != kept[-1][1] or at_s - kept[-1][0] >= idle_s:
-            kept.append((at_s, value))
-    return kept
+        if not readings or value != readings[-1][1] or at_s - readings[-1][0] >= idle_s:
+            readings.append((at_s, value))
+    return readings
 
 
 def make_readings_sql(counter: str) -> str:
@@ -53,13 +53,13 @@ def make_readings_sql(counter: str) -> str:
     """
     if counter not in OF_NODE:
         return f"SELECT node, unix_s, {counter} AS value FROM samples"
-    told = f"SELECT node, unix_s, {counter} AS value FROM samples WHERE value IS NOT NULL"
+    selection = f"SELECT node, unix_s, {counter} AS value FROM samples WHERE value IS NOT NULL"
     is_new = "value IS DISTINCT FROM lag(value) OVER (PARTITION BY node ORDER BY unix_s)"
     if counter == "energy_j":
-        return f"{told} AND unix_s IS NOT NULL QUALIFY {is_new}"
+        return f"{selection} AND unix_s IS NOT NULL QUALIFY {is_new}"
     return f"""
         SELECT node, unix_s, value
-        FROM (SELECT *, {is_new} AS is_new FROM ({told} AND unix_s IS NOT NULL))
+        FROM (SELECT *, {is_new} AS is_new FROM ({selection} AND unix_s IS NOT NULL))
         WINDOW period AS (PARTITION BY node, floor(unix_s / {NODE_PERIOD_S}))
         QUALIFY is_new OR node NOT IN (FROM by_timer)
             OR NOT bool_or(is_new) OVER period AND unix_s = min(unix_s) OVER period"""

@@ -97,7 +97,7 @@ def compare_facts(a: JobView, b: JobView) -> list[Fact]:
 
 def describe_job(view: JobView) -> dict[str, object]:
     """Describe a job by named properties, ordered by importance."""
-    row, held = view.row, view.allocation
+    row, allocation = view.row, view.allocation
     tags = sorted({f"{k}={v}" for n in view.nodes for k, v in n.record.tags.items()})
     return {
         "state": row and row.state,
@@ -108,15 +108,15 @@ def describe_job(view: JobView) -> dict[str, object]:
         **{name: format_record_field(view, path) for name, path in OF_RECORDS.items()},
         "cluster": row and row.cluster,
         "nodes": ", ".join(view.all_nodes) or None,
-        **{name: held and getattr(held, field) for name, field in OF_HELD.items()},
+        **{name: allocation and getattr(allocation, field) for name, field in OF_HELD.items()},
     }
 
 
 def format_record_field(view: JobView, path: str) -> object:
     """Return the values of a record's field on all nodes as text, each once."""
     values = [node.record.get(path) for node in view.nodes]
-    said = sorted({format_fact(value) for value in values if value is not None})
-    return ", ".join(said) or None
+    texts = sorted({format_fact(value) for value in values if value is not None})
+    return ", ".join(texts) or None
 
 
 def format_fact(value: object) -> str:
@@ -149,8 +149,8 @@ def resample(series: Series, piece_s: float, width_s: float, number: int) -> Ser
     for value in series:
         known.append(known[-1] + (piece_s if value is not None else 0.0))
     result: Series = []
-    for place in range(number):
-        begin, end = place * width_s, (place + 1) * width_s
+    for index in range(number):
+        begin, end = index * width_s, (index + 1) * width_s
         length = interpolate(known, piece_s, begin, end)
         result.append(interpolate(sums, piece_s, begin, end) / length if length > 1e-9 else None)
     return result
@@ -171,11 +171,11 @@ def interpolate(sums: Sequence[float], piece_s: float, begin: float, end: float)
 
 def interpolate_sum(sums: Sequence[float], piece_s: float, moment: float) -> float:
     """Return the sum at a time, interpolated linearly between two edges."""
-    place = moment / piece_s
-    whole = min(int(place), len(sums) - 1)
-    if whole == len(sums) - 1:
+    position = moment / piece_s
+    index = min(int(position), len(sums) - 1)
+    if index == len(sums) - 1:
         return sums[-1]
-    return sums[whole] + (sums[whole + 1] - sums[whole]) * (place - whole)
+    return sums[index] + (sums[index + 1] - sums[index]) * (position - index)
 
 
 def find_divergence_s(a: JobTimeSeries, b: JobTimeSeries, name: str) -> float | None:
@@ -197,8 +197,8 @@ def find_divergence_s(a: JobTimeSeries, b: JobTimeSeries, name: str) -> float | 
     ]
     if not limit or not far[-1]:
         return None
-    near = max((place for place, is_far in enumerate(far) if not is_far), default=-1)
-    return moments[near + 1]
+    last_close = max((index for index, is_far in enumerate(far) if not is_far), default=-1)
+    return moments[last_close + 1]
 
 
 def list_equal_facts(found: Iterable[Fact]) -> list[str]:

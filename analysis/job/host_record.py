@@ -86,8 +86,8 @@ def join_host(guest: Record, host: Record, idle: IdlePower) -> Joined:
             load_samples({record.node: record}, Path(folder)) as connection,
         ):
             rows = connection.execute(LINES, [begin, end]).fetchall()
-            whole = read_totals(guest) if record is guest else {}
-            sides.append(build_side(record, rows, begin, end, whole))
+            totals = read_totals(guest) if record is guest else {}
+            sides.append(build_side(record, rows, begin, end, totals))
             if record is host:
                 joules, own, node = (select_points(rows, name) for name in SHARED)
                 share = compute_host_share(connection, (joules, own, node), (begin, end), idle)
@@ -137,28 +137,28 @@ def build_side(
     lines: Sequence[Line],
     begin: float,
     end: float,
-    whole: Mapping[str, float],
+    totals: Mapping[str, float],
 ) -> Side:
     """Return the growth of a record's counters; an unknown one is None with its reason."""
     used, missing = {}, {}
     for counter in COUNTERS:
         value = compute_growth(select_points(lines, counter), begin, end)
         if value is None:
-            value = whole.get(counter)
+            value = totals.get(counter)
         used[counter] = value
         if value is None:
-            told = record.missing_reason(PATHS[counter])
-            missing[counter] = told or "its samples do not tell it for all of the job's time"
+            reason = record.missing_reason(PATHS[counter])
+            missing[counter] = reason or "its samples do not tell it for all of the job's time"
     return Side(record, lines, used, missing, thinning.read_note(record.samples_path))
 
 
 def select_points(lines: Sequence[Line], counter: str) -> Points:
     """Return (time, value) of the samples that have the counter."""
-    place = 1 + list(COUNTERS).index(counter)
+    column = 1 + list(COUNTERS).index(counter)
     return [
         (moment, value)
         for line in lines
-        if (moment := line[0]) is not None and (value := line[place]) is not None
+        if (moment := line[0]) is not None and (value := line[column]) is not None
     ]
 
 
@@ -175,9 +175,9 @@ def compute_rates(
 
     Each time is that of the later reading.
     """
-    place = 1 + list(COUNTERS).index(counter)
+    column = 1 + list(COUNTERS).index(counter)
     samples = [
-        (s, v) for s, v in ((line[0], line[place]) for line in side.lines) if s and v is not None
+        (s, v) for s, v in ((line[0], line[column]) for line in side.lines) if s and v is not None
     ]
     idle_s = counter_readings.find_idle_s(counter, counter_readings.is_by_timer(side.record))
     grown = counter_readings.compute_rates(counter_readings.find_new_readings(samples, idle_s))

@@ -35,15 +35,15 @@ def interpolate_value(points: Points, moment: float) -> float | None:
 
     A sample within 1 ms of the time is used as it is.
     """
-    place = bisect_left(points, moment, key=lambda point: point[0])
-    near = [
-        point for point in points[max(0, place - 1) : place + 1] if abs(point[0] - moment) < 1e-3
+    index = bisect_left(points, moment, key=lambda point: point[0])
+    matches = [
+        point for point in points[max(0, index - 1) : index + 1] if abs(point[0] - moment) < 1e-3
     ]
-    if near:
-        return near[0][1]
-    if not 0 < place < len(points):
+    if matches:
+        return matches[0][1]
+    if not 0 < index < len(points):
         return None
-    (t0, v0), (t1, v1) = points[place - 1], points[place]
+    (t0, v0), (t1, v1) = points[index - 1], points[index]
     return v0 + (v1 - v0) * (moment - t0) / (t1 - t0)
 
 
@@ -94,12 +94,12 @@ def find_readings(own: Points, node: Points) -> Points:
 
     Others are all processes except the virtual machine.
     """
-    told = [
+    readings = [
         (moment, value)
-        for place, (moment, value) in enumerate(node)
-        if place == 0 or value != node[place - 1][1]
+        for index, (moment, value) in enumerate(node)
+        if index == 0 or value != node[index - 1][1]
     ]
-    return [(t, v - mine) for t, v in told if (mine := interpolate_value(own, t)) is not None]
+    return [(t, v - mine) for t, v in readings if (mine := interpolate_value(own, t)) is not None]
 
 
 def find_others_around(

@@ -47,10 +47,12 @@ def summarize_tasks(views: Sequence[JobView]) -> ArrayUsage:
 def sum_usage(uses: Sequence[Usage]) -> Usage:
     """Return the sum of the known usage; the allocation only if it is known for all."""
     used = [one.used for one in uses if one.used is not None]
-    held = [one.allocated for one in uses if one.allocated is not None]
+    allocated = [one.allocated for one in uses if one.allocated is not None]
     is_least = len(used) < len(uses) or any(one.is_least for one in uses)
     return Usage(
-        sum(held) if len(held) == len(uses) else None, sum(used) if used else None, is_least
+        sum(allocated) if len(allocated) == len(uses) else None,
+        sum(used) if used else None,
+        is_least,
     )
 
 
@@ -71,23 +73,23 @@ def advise_all(views: Sequence[JobView]) -> tuple[list[Advice], str | None]:
         if why is not None:
             return [], f"{task.job_id}: {why}"
     used = [compute_efficiency(task) for task in tasks]
-    said = [
+    by_task = [
         {one.about: one for one in advise(task, own, None)}
         for task, own in zip(tasks, used, strict=True)
     ]
     found = []
     for about in ("memory", "time"):
-        if said and all(about in one for one in said):
+        if by_task and all(about in one for one in by_task):
             most = max(range(len(used)), key=lambda n: format_used(used[n], about))
-            advice = said[most][about]
+            advice = by_task[most][about]
             found.append(replace(advice, text=f"{advice.text} ({tasks[most].job_id} took most)"))
     return found, None
 
 
 def advise_task(view: JobView) -> JobView:
     """Return the task as an independent job."""
-    held = None if view.allocation is None else replace(view.allocation, is_part=False)
-    return replace(view, allocation=held)
+    allocation = None if view.allocation is None else replace(view.allocation, is_part=False)
+    return replace(view, allocation=allocation)
 
 
 def format_used(used: Efficiency, about: str) -> float:

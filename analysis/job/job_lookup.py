@@ -33,17 +33,17 @@ def look_up_jobs(
     """
     for text in job_ids:
         if not accounting.job_ids.fullmatch(text):
-            words = accounting.job_ids_description
-            raise UsageError(f"'{text}' is no job id: expected {words}", text)
+            expected = accounting.job_ids_description
+            raise UsageError(f"'{text}' is no job id: expected {expected}", text)
     try:
         found = query_jobs(job_ids, accounting)
     except MissingError:
         found = []
     views = make_views(found, record_dirs, accounting)
     known = {name for start in found for name in list_names(start, accounting)}
-    left = [text for text in job_ids if not is_answered(text, known, accounting)]
+    unanswered = [text for text in job_ids if not is_answered(text, known, accounting)]
     unknown = []
-    for text in left:
+    for text in unanswered:
         try:
             views.append(look_up(text, record_dirs, accounting, elsewhere))
         except MissingError as error:
@@ -54,7 +54,7 @@ def look_up_jobs(
 def query_jobs(job_ids: Sequence[str], accounting: Accounting) -> list[Start]:
     """Return the starts of these jobs, in the order of chunks of ids."""
     size = accounting.chunk_size
-    chunks = [job_ids[place : place + size] for place in range(0, len(job_ids), size)]
+    chunks = [job_ids[begin : begin + size] for begin in range(0, len(job_ids), size)]
     return [start for chunk in chunks for start in group_starts(accounting.rows(chunk))]
 
 
@@ -84,6 +84,6 @@ def make_views(
         set_last_start(view, mine, accounting)
         if not waits:
             few = len(jobs) <= FEW
-            find_records(view, record_dirs, job_id, with_samples=few, only_near=not few)
+            find_records(view, record_dirs, job_id, with_samples=few, within_window=not few)
         views.append(view)
     return views

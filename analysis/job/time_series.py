@@ -93,8 +93,10 @@ def read_loaded_jobs(
         connection.execute("ALTER VIEW samples RENAME TO samples_of_all")
         for job, records in jobs.items():
             timed = [n for n, record in records.items() if counter_readings.is_by_timer(record)]
-            words = "CREATE OR REPLACE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
-            connection.execute(words, [timed])
+            statement = (
+                "CREATE OR REPLACE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
+            )
+            connection.execute(statement, [timed])
             own = "CREATE OR REPLACE TEMP TABLE samples AS FROM samples_of_all WHERE run_id = ?"
             connection.execute(own, [job])
             found[job] = read_series(connection, pieces)
@@ -178,8 +180,8 @@ def interpolate_counter(points: Sequence[Point], moment: float) -> float | None:
         return None
     if moment >= points[-1][0]:
         return points[-1][1]
-    place = bisect_left(points, (moment, float("inf")))
-    (a_s, a), (b_s, b) = points[place - 1], points[place]
+    index = bisect_left(points, (moment, float("inf")))
+    (a_s, a), (b_s, b) = points[index - 1], points[index]
     return a + (b - a) * (moment - a_s) / (b_s - a_s) if b_s > a_s else b
 
 
@@ -201,18 +203,18 @@ def read_levels(
 
 def fill_gaps(series: Series) -> Series:
     """Fill a segment without samples, between two that have some, with the value before it."""
-    known = [place for place, value in enumerate(series) if value is not None]
+    known = [index for index, value in enumerate(series) if value is not None]
     last = known[-1] if known else 0
     result: Series = []
-    for place, value in enumerate(series):
-        before = result[-1] if result and place < last else None
+    for index, value in enumerate(series):
+        before = result[-1] if result and index < last else None
         result.append(before if value is None else value)
     return result
 
 
 def add_series(several: Sequence[Series], number: int) -> Series:
     """Add several series by segment; unknown values add nothing."""
-    pieces = [[s[place] for s in several] for place in range(number)]
+    pieces = [[s[index] for s in several] for index in range(number)]
     known = [[value for value in piece if value is not None] for piece in pieces]
     return [sum(piece) if piece else None for piece in known]
 

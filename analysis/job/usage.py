@@ -73,26 +73,32 @@ def compute_elapsed_s(view: JobView) -> float | None:
 
 def compute_cpu(view: JobView) -> Usage:
     """Return the CPU time of the job's processes, and its CPUs x its elapsed time."""
-    told = view.allocation or Allocation()
-    used, is_least, source = find_best_value(view, "cpu_s", told.cpu_s)
-    cpus, elapsed = told.cpus, compute_elapsed_s(view)
-    held = cpus * elapsed if cpus and elapsed else None
+    allocation = view.allocation or Allocation()
+    used, is_least, source = find_best_value(view, "cpu_s", allocation.cpu_s)
+    cpus, elapsed = allocation.cpus, compute_elapsed_s(view)
+    allocated = cpus * elapsed if cpus and elapsed else None
     reason = find_missing_reason(view, "cpus", cpus, used)
     if used is None and cpus is not None:
-        reason = told.missing.get("cpu_s", reason)
-    if reason is None and held is None:
+        reason = allocation.missing.get("cpu_s", reason)
+    if reason is None and allocated is None:
         begun = view.row is None or view.row.start_unix_s is not None
         reason = WITHIN_A_SECOND if elapsed == 0 else NO_TIME if begun else describe_unstarted(view)
-    return Usage(held, used, is_least, source, reason)
+    return Usage(allocated, used, is_least, source, reason)
 
 
 def compute_memory(view: JobView) -> Usage:
     """Return the memory of the job, and the sum of its nodes' highest values from samples."""
-    told = view.allocation or Allocation()
-    held = told.memory_bytes
-    used, is_least, source = find_best_value(view, "max_memory_bytes", told.resident_low_bytes)
+    allocation = view.allocation or Allocation()
+    allocated_bytes = allocation.memory_bytes
+    used, is_least, source = find_best_value(
+        view, "max_memory_bytes", allocation.resident_low_bytes
+    )
     return Usage(
-        held, used, is_least, source, find_missing_reason(view, "memory_bytes", held, used)
+        allocated_bytes,
+        used,
+        is_least,
+        source,
+        find_missing_reason(view, "memory_bytes", allocated_bytes, used),
     )
 
 
@@ -110,9 +116,9 @@ def find_missing_reason(
 ) -> str | None:
     """Return why there is no share for a field of Allocation; None: both values are known."""
     if allocated is None:
-        told = view.allocation.missing.get(field) if view.allocation is not None else None
+        reason = view.allocation.missing.get(field) if view.allocation is not None else None
         begun = view.row is None or view.row.start_unix_s is not None
-        return told or (NOT_TOLD if begun else describe_unstarted(view))
+        return reason or (NOT_TOLD if begun else describe_unstarted(view))
     return None if used is not None else "what it used is not known"
 
 

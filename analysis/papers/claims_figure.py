@@ -27,37 +27,37 @@ UNSURE = "#777777"
 
 def draw_claims(paper: Paper, verdicts: Sequence[Verdict]) -> Drawing | None:
     """Draw each overhead with its interval and what is claimed and printed; None without any."""
-    shown = [
-        (one, seen)
+    chosen = [
+        (one, evidence)
         for one in verdicts
         if one.claim.kind == OVERHEAD
-        for seen in one.evidence
-        if seen.low is not None
+        for evidence in one.evidence
+        if evidence.low is not None
     ]
-    if not shown:
+    if not chosen:
         return None
     with drawing.use_style():
-        return plot_claims(paper, shown)
+        return plot_claims(paper, chosen)
 
 
-def plot_claims(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Drawing:
+def plot_claims(paper: Paper, chosen: Sequence[tuple[Verdict, Evidence]]) -> Drawing:
     """Draw each claim's text above its interval, since there is no room next to it."""
-    names = [format_label(one, seen) for one, seen in shown]
+    names = [format_label(one, evidence) for one, evidence in chosen]
     lines = sum(name.count("\n") + 1 + INTERVAL for name in names)
     figure = drawing.new_figure(1.1 + LINE_IN * lines)
     axes = figure.add_subplot()
-    ends = find_limits(shown)
-    place = 0.0
-    for name, (one, seen) in zip(names, shown, strict=True):
+    ends = find_limits(chosen)
+    y = 0.0
+    for name, (one, evidence) in zip(names, chosen, strict=True):
         tall = name.count("\n") + 1
-        axes.text(0.005, place + 0.2, name, transform=axes.get_yaxis_transform(), va="top",
+        axes.text(0.005, y + 0.2, name, transform=axes.get_yaxis_transform(), va="top",
                   fontsize=8.5,
                   bbox={"facecolor": "#ffffff", "edgecolor": "none", "pad": 1.0})  # fmt: skip
-        draw_claim(axes, one, seen, place + tall + INTERVAL / 2, ends)
-        place += tall + INTERVAL
+        draw_claim(axes, one, evidence, y + tall + INTERVAL / 2, ends)
+        y += tall + INTERVAL
     axes.axvline(0, color="black", linewidth=0.8)
     axes.set_yticks([])
-    axes.set_ylim(place, 0)
+    axes.set_ylim(y, 0)
     axes.set_xlim(*ends)
     axes.grid(visible=False, axis="y")
     axes.set_xlabel(
@@ -77,50 +77,52 @@ def plot_claims(paper: Paper, shown: Sequence[tuple[Verdict, Evidence]]) -> Draw
         columns=COLUMNS,
         rows=[
             (
-                one.claim.words, seen.condition, seen.outcome, seen.value, seen.low, seen.high,
+                one.claim.words, evidence.condition, evidence.outcome, evidence.value, evidence.low, evidence.high,
                 one.claim.printed_share, one.claim.low, one.claim.high,
             )
-            for one, seen in shown
+            for one, evidence in chosen
         ],
     )  # fmt: skip
 
 
-def format_label(one: Verdict, seen: Evidence) -> str:
+def format_label(one: Verdict, evidence: Evidence) -> str:
     """Return the claim, and below it the condition of the overhead."""
     return "\n".join(
-        [*textwrap.wrap(one.claim.words, LETTERS), *textwrap.wrap(seen.where, LETTERS)[:2]]
+        [*textwrap.wrap(one.claim.words, LETTERS), *textwrap.wrap(evidence.where, LETTERS)[:2]]
     )
 
 
-def find_limits(shown: Sequence[tuple[Verdict, Evidence]]) -> tuple[float, float]:
+def find_limits(chosen: Sequence[tuple[Verdict, Evidence]]) -> tuple[float, float]:
     """Return the ends of the axis in %: all intervals and printed sizes, up to ± FAR."""
     every = [0.0]
-    for one, seen in shown:
-        every += [v for v in (seen.low, seen.high, one.claim.printed_share) if v is not None]
+    for one, evidence in chosen:
+        every += [
+            v for v in (evidence.low, evidence.high, one.claim.printed_share) if v is not None
+        ]
     low, high = (100 * min(max(v, -FAR), FAR) for v in (min(every), max(every)))
     room = 0.08 * (high - low) or 1.0
     return low - room, high + room
 
 
 def draw_claim(
-    axes: Axes, one: Verdict, seen: Evidence, place: float, ends: tuple[float, float]
+    axes: Axes, one: Verdict, evidence: Evidence, y: float, ends: tuple[float, float]
 ) -> None:
     """Draw band, interval and diamond of one line."""
-    assert seen.low is not None and seen.high is not None and seen.value is not None
-    claim, colour = one.claim, COLOUR.get(seen.outcome, UNSURE)
+    assert evidence.low is not None and evidence.high is not None and evidence.value is not None
+    claim, colour = one.claim, COLOUR.get(evidence.outcome, UNSURE)
     left = ends[0] if claim.low is None else 100 * claim.low
     right = ends[1] if claim.high is None else 100 * claim.high
-    axes.barh(place, right - left, 0.7 * INTERVAL, left=left, color=COLOURS[0], alpha=0.12)
-    low, high, value = (100 * min(max(v, -FAR), FAR) for v in (seen.low, seen.high, seen.value))
-    axes.plot([low, high], [place, place], color=colour, linewidth=1.6)
+    axes.barh(y, right - left, 0.7 * INTERVAL, left=left, color=COLOURS[0], alpha=0.12)
+    low, high, value = (
+        100 * min(max(v, -FAR), FAR) for v in (evidence.low, evidence.high, evidence.value)
+    )
+    axes.plot([low, high], [y, y], color=colour, linewidth=1.6)
     for end, mark in ((low, "|"), (high, "|"), (value, "o")):
-        axes.plot(
-            end, place, draw_arrow(end) or mark, color=colour, markersize=4 if mark == "o" else 6
-        )
+        axes.plot(end, y, draw_arrow(end) or mark, color=colour, markersize=4 if mark == "o" else 6)
     if claim.printed_share is not None:
         printed = 100 * min(max(claim.printed_share, -FAR), FAR)
         axes.plot(
-            printed, place, draw_arrow(printed) or "D", markersize=5.5, markerfacecolor="none",
+            printed, y, draw_arrow(printed) or "D", markersize=5.5, markerfacecolor="none",
             markeredgecolor="#333333",
         )  # fmt: skip
 

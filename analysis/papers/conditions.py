@@ -194,8 +194,8 @@ def network_facts(found: Specification, ends: int) -> dict[str, Any]:
             facts[DELAY] = float(number * scale) * ends
         else:
             facts[f"{key}_{SUFFIX[unit]}"] = float(number * scale)
-    for part in sorted(found.rest):
-        key, _, value = part.partition("=")
+    for option in sorted(found.rest):
+        key, _, value = option.partition("=")
         seconds = convert_to_base_units(value) if key == RTO else None
         facts[f"{key}_ms" if seconds else f"network_{key}"] = (
             float(seconds * 1000) if seconds else value

@@ -92,10 +92,10 @@ def label_summaries(summaries: Sequence[Summary]) -> list[Summary]:
     """
     if len(summaries) == 1:
         return list(summaries)
-    return [build_summary(label_data(one.data, place)) for place, one in enumerate(summaries)]
+    return [build_summary(label_data(one.data, index)) for index, one in enumerate(summaries)]
 
 
-def label_data(data: StudyData, place: int) -> StudyData:
+def label_data(data: StudyData, index: int) -> StudyData:
     """Return a study's data with its name in labels and blocks shifted, so that blocks never
     pair.
     """
@@ -104,7 +104,7 @@ def label_data(data: StudyData, place: int) -> StudyData:
         replace(
             run,
             label=f"{study}: {run.label}",
-            block=None if run.block is None else run.block + BLOCKS * place,
+            block=None if run.block is None else run.block + BLOCKS * index,
         )
         for run in data.runs
     ]

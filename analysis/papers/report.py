@@ -253,8 +253,8 @@ def format_terminal_lines(report: ComparisonReport) -> Iterator[str]:
     """Yield claims, printed numbers and contradictions in lines of WIDTH columns."""
     yield from wrap_text(describe_outcomes(report), "", "  ")
     yield ""
-    for words in describe_other_studies(report):
-        yield from wrap_text(words, "  ", "  ")
+    for paragraph in describe_other_studies(report):
+        yield from wrap_text(paragraph, "  ", "  ")
         yield ""
     for one in report.verdicts:
         yield from wrap_text(f"{one.outcome}: {one.claim.words}", "", "  ")
@@ -298,16 +298,16 @@ def claim_document(one: Verdict) -> dict[str, Any]:
         "reason": one.reason,
         "seen": [
             {
-                "variant": seen.variant,
-                "condition": seen.condition,
-                "against": seen.against or None,
-                "value": seen.value,
-                "low": seen.low,
-                "high": seen.high,
-                "outcome": seen.outcome,
-                "words": seen.words,
-                "not_as_printed": seen.remark or None,
+                "variant": evidence.variant,
+                "condition": evidence.condition,
+                "against": evidence.against or None,
+                "value": evidence.value,
+                "low": evidence.low,
+                "high": evidence.high,
+                "outcome": evidence.outcome,
+                "words": evidence.words,
+                "not_as_printed": evidence.remark or None,
             }
-            for seen in one.evidence
+            for evidence in one.evidence
         ],
     }

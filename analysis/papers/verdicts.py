@@ -92,11 +92,11 @@ def judge_claim(studies: Studies, claim: Claim, kinds: Mapping[str, Kind]) -> Ve
     kind = {**KINDS, **kinds}[claim.kind]
     evidence: list[Evidence] = []
     missing: list[Claim] = []
-    for part in split_claim(claim):
-        found = list(kind.evidence(studies, part))
+    for subclaim in split_claim(claim):
+        found = list(kind.evidence(studies, subclaim))
         evidence += found
         if not found:
-            missing.append(part)
+            missing.append(subclaim)
     outcome, reason = UNKNOWN, ""
     if failing := [one for one in evidence if one.outcome == FAILS]:
         outcome, reason = FAILS, describe_evidence(failing)
@@ -115,16 +115,16 @@ def judge_claim(studies: Studies, claim: Claim, kinds: Mapping[str, Kind]) -> Ve
 def split_claim(claim: Claim) -> Iterator[Claim]:
     """Yield a claim for each combination of the values in `each`."""
     for values in product(*claim.each.values()):
-        here = dict(zip(claim.each, values, strict=True))
-        yield replace(claim, where=dict(claim.where) | here, each={})
+        levels = dict(zip(claim.each, values, strict=True))
+        yield replace(claim, where=dict(claim.where) | levels, each={})
 
 
 def describe_evidence(evidence: Sequence[Evidence]) -> str:
     """Describe the first MAX_WORDS intervals."""
-    words = [f"{s.words}{f' ({s.remark})' if s.remark else ''}" for s in evidence[:MAX_WORDS]]
+    texts = [f"{s.words}{f' ({s.remark})' if s.remark else ''}" for s in evidence[:MAX_WORDS]]
     if len(evidence) > MAX_WORDS:
-        words.append(f"and {len(evidence) - MAX_WORDS} more")
-    return "; ".join(words)
+        texts.append(f"and {len(evidence) - MAX_WORDS} more")
+    return "; ".join(texts)
 
 
 def decide_outcome(low: float | None, high: float | None, claim: Claim) -> str:
@@ -141,10 +141,10 @@ def decide_outcome(low: float | None, high: float | None, claim: Claim) -> str:
 def describe_missing(studies: Studies, parts: Sequence[Claim]) -> str:
     """Describe which conditions or values of these parts of a claim no run has."""
     claim, sides = parts[0], []
-    for part in parts:
-        sides += [{**part.where, **part.level}, {**part.where, **part.against}]
-        if part.kind == ORDER:
-            sides += [{**part.where, **part.more}, {**part.where, **part.less}]
+    for subclaim in parts:
+        sides += [{**subclaim.where, **subclaim.level}, {**subclaim.where, **subclaim.against}]
+        if subclaim.kind == ORDER:
+            sides += [{**subclaim.where, **subclaim.more}, {**subclaim.where, **subclaim.less}]
     if missing := describe_missing_runs(studies, sides):
         return missing
     if not any(studies.rows.get(name) for name in claim.metrics):
@@ -225,7 +225,7 @@ def judge_orders(studies: Studies, claim: Claim) -> Iterator[Evidence]:
 def judge_order(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evidence:
     """Judge two overheads; the claim holds if the first interval is completely above the second."""
     one, other = (judge_overhead(studies, claim, each) for each in (pair, twin))
-    here, there = (f"{row.group.variant} {row.group.label}" for row in (pair[0], twin[0]))
+    own, there = (f"{row.group.variant} {row.group.label}" for row in (pair[0], twin[0]))
     outcome = UNKNOWN
     numbers: tuple[float | None, float | None, float | None] = (None, None, None)
     if one.low is not None and other.low is not None:
@@ -235,8 +235,8 @@ def judge_order(studies: Studies, claim: Claim, pair: Pair, twin: Pair) -> Evide
         elif one.high < other.low:
             outcome = FAILS
         numbers = one.value, one.low, one.high
-    words, remark = f"{one.words} beside {other.words}", one.remark or other.remark
-    return Evidence(outcome, words, here, there, "", *numbers, remark, one.variant)
+    text, remark = f"{one.words} beside {other.words}", one.remark or other.remark
+    return Evidence(outcome, text, own, there, "", *numbers, remark, one.variant)
 
 
 OVERHEAD, ORDER = "overhead", "order"

@@ -82,8 +82,8 @@ def describe_rows(namer: Namer, judged: Sequence[Row]) -> list[str]:
         " ".join(build_sentences(namer, name, by_condition[name]))
         for name in ranked[:MAX_CONDITIONS]
     ]
-    if left := len(ranked) - len(found):
-        more = f"{counted(left, 'more condition')} {'is' if left == 1 else 'are'}"
+    if remaining := len(ranked) - len(found):
+        more = f"{counted(remaining, 'more condition')} {'is' if remaining == 1 else 'are'}"
         found.append(f"{more} in the figure and the table.")
     return found
 
@@ -109,8 +109,8 @@ def is_elapsed(row: Row) -> bool:
 
 def rank(rows: Sequence[Row]) -> tuple[bool, float]:
     """Return the sort key of a condition: shown differences first, and among them the largest."""
-    shown = [row.overhead_size for row in rows if direction(row) in SHOWN]
-    return not shown, -max(shown or [row.overhead_size for row in rows])
+    sizes = [row.overhead_size for row in rows if direction(row) in SHOWN]
+    return not sizes, -max(sizes or [row.overhead_size for row in rows])
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Namer:
         if base is None or not different:
             return f"with {group.label}" if group.label else ""
         is_one = len(different) == 1
-        words = [
+        phrases = [
             describe_level(n, levels[n], theirs[n] if is_one and n in theirs else None)
             for n in different
         ]
@@ -158,7 +158,7 @@ class Namer:
             describe_level(n, levels[n]) for n in levels if n not in self.within.union(different)
         ]
         at = f" at {join_words(own)}" if own else ""
-        return join_words(words) + at + (f" ({join_words(same)})" if same else "")
+        return join_words(phrases) + at + (f" ({join_words(same)})" if same else "")
 
     def name_figure(self, row: Row) -> str:
         """Return the variant, with the metric's name if a variant has several."""
@@ -175,8 +175,8 @@ def describe_differences(namer: Namer, rows: Sequence[Row]) -> Iterator[str]:
     for name, describe in KINDS.items():
         members = by_kind.get(name, [])
         yield from (f"{namer.name_figure(row)} {describe(row)}" for row in members[:MAX_NAMES])
-        if left := members[MAX_NAMES:]:
-            yield f"{len(left)} more like {'this is' if len(left) == 1 else 'these are'} in the table"
+        if remaining := members[MAX_NAMES:]:
+            yield f"{len(remaining)} more like {'this is' if len(remaining) == 1 else 'these are'} in the table"
         if name == LITTLE_BEHIND:
             yield from describe_small_differences(namer, by_kind.get("little", []))
 
@@ -284,9 +284,9 @@ def describe_uncompared(summary: Summary) -> str:
     if not any(run.counts for run in summary.data.runs):
         return "No run has given a result that counts: there is nothing to compare."
     rows = [row for row in summary.rows if row.metric.is_primary and row.interval]
-    told = "; ".join(describe_mean(row) for row in rows[:MAX_MEANS])
-    words = "Nothing was compared: only one condition has values"
-    return f"{words}. {told}." if told else f"{words}."
+    means = "; ".join(describe_mean(row) for row in rows[:MAX_MEANS])
+    sentence = "Nothing was compared: only one condition has values"
+    return f"{sentence}. {means}." if means else f"{sentence}."
 
 
 def describe_mean(row: Row) -> str:
@@ -303,9 +303,9 @@ def describe_counts(summary: Summary) -> str:
     directions = Counter(r.verdict.direction for r in summary.compared_rows(True) if r.verdict)
     if not directions:
         return rested
-    words = join_words(f"{directions[one]} {one.value}" for one in Direction if directions[one])
+    counts = join_words(f"{directions[one]} {one.value}" for one in Direction if directions[one])
     number = counted(sum(directions.values()), "comparison")
-    return f"Of {number} of main figures with the baseline: {words}. {rested}"
+    return f"Of {number} of main figures with the baseline: {counts}. {rested}"
 
 
 def describe_energy(summary: Summary) -> str:
@@ -315,9 +315,9 @@ def describe_energy(summary: Summary) -> str:
         for row in summary.compared_rows()
         if row.metric.name == "energy_j" and row.overhead_size >= 0
     ]
-    shown = [row for row in rows if direction(row) in SHOWN]
-    if shown:
-        return f"Energy differs most {describe_location(summary, max(shown, key=lambda row: row.overhead_size))}."
+    differing = [row for row in rows if direction(row) in SHOWN]
+    if differing:
+        return f"Energy differs most {describe_location(summary, max(differing, key=lambda row: row.overhead_size))}."
     if known := [row for row in rows if not math.isinf(find_limits(row)[0])]:
         row = max(known, key=lambda row: row.overhead_size)
         return f"Energy is not shown to differ; farthest apart {describe_location(summary, row)}."
@@ -326,9 +326,9 @@ def describe_energy(summary: Summary) -> str:
     shares = [row for row in summary.compared_rows() if row.metric.name == ENERGY_SHARES[0]]
     if shares:
         row = next((r for r in shares if direction(r) in SHOWN), shares[0])
-        words = row.verdict.text if row.verdict else ""
+        verdict = row.verdict.text if row.verdict else ""
         condition = Namer.of(summary).name_condition(row)
-        return f"Energy of the jobs alone, above idle: {row.group.variant} {condition}: {words}."
+        return f"Energy of the jobs alone, above idle: {row.group.variant} {condition}: {verdict}."
     reasons = Counter(r.no_energy_reason for r in summary.data.records if r.no_energy_reason)
     if reasons:
         return f"No energy can be compared: {reasons.most_common(1)[0][0].rstrip('.')}."
@@ -341,5 +341,5 @@ def describe_energy(summary: Summary) -> str:
 def describe_location(summary: Summary, row: Row) -> str:
     """Format `with 2 clients instead of 1: app uses 12 % more energy (9 to 15 %)`."""
     namer = Namer.of(summary)
-    words = describe_between(row) if includes_zero(row) else describe_overhead(row)
-    return f"{namer.name_condition(row)}: {row.group.variant} {words}"
+    comparison = describe_between(row) if includes_zero(row) else describe_overhead(row)
+    return f"{namer.name_condition(row)}: {row.group.variant} {comparison}"

@@ -83,8 +83,8 @@ SHARES = {
     "variant": TEXT, "condition": TEXT, "baseline": TEXT, "metric": TEXT, "holds": FLAG,
     "broken": LIST,
     **{
-        f"{part}_{end}": NUMBER
-        for part in ("difference_s", "throughput_s", "latency_s", "throughput_share", "latency_share")
+        f"{quantity}_{end}": NUMBER
+        for quantity in ("difference_s", "throughput_s", "latency_s", "throughput_share", "latency_share")
         for end in ("value", "low", "high")
     },
     "bytes_metric": TEXT, "bytes_condition": NUMBER, "bytes_baseline": NUMBER,
@@ -178,9 +178,9 @@ def name_pairs(split: Mapping[str, Any]) -> dict[str, Any]:
 def flatten(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document with nested values added under the keys NAME_PART."""
     cells = dict(found)
-    for name, part in found.items():
-        if isinstance(part, dict):
-            cells |= {f"{name}_{key}": value for key, value in part.items()}
+    for name, item in found.items():
+        if isinstance(item, dict):
+            cells |= {f"{name}_{key}": value for key, value in item.items()}
     return cells
 
 
@@ -240,14 +240,14 @@ def write_parquet(content: Content, folder: Path) -> list[Path]:
     paths = []
     with duckdb.connect() as connection:
         for relation in content.relations:
-            part = folder / f".{relation.name}.jsonl"
-            with Spool(part, relation.columns) as spool:
+            temporary = folder / f".{relation.name}.jsonl"
+            with Spool(temporary, relation.columns) as spool:
                 for row in relation.rows:
                     spool.write(row)
             paths.append(folder / f"{relation.name}.parquet")
             target = quote_text(str(paths[-1]))
             connection.execute(f"COPY ({spool.select()}) TO {target} (FORMAT parquet)")
-            part.unlink()
+            temporary.unlink()
     return paths
 
 

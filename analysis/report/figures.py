@@ -61,8 +61,8 @@ def scaling_jobs(summary: Summary, narrow: bool = False) -> list[Job]:
         return []
     from steelyard.analysis.figures.scaling import list_scaling_draws
 
-    place = SCALING_NARROW if narrow else SCALING
-    return [Job(place, draw) for draw in list_scaling_draws(summary, narrow)]
+    anchor = SCALING_NARROW if narrow else SCALING
+    return [Job(anchor, draw) for draw in list_scaling_draws(summary, narrow)]
 
 
 def draw_answer(summary: Summary, narrow: bool = False) -> Drawing | None:

@@ -31,8 +31,8 @@ def history_document(history: History, regressions: Sequence[FigureChange]) -> d
         "study": history.name,
         "answer": describe_history(history),
         "sessions": [
-            session_document(session, len(history.extracts[place].states))
-            for place, session in enumerate(history.sessions)
+            session_document(session, len(history.extracts[index].states))
+            for index, session in enumerate(history.sessions)
         ],
         "left_out": [
             {"session": session.name, "reason": reason} for session, reason in history.left_out
@@ -72,7 +72,7 @@ def series_document(history: History, series: Series) -> dict[str, Any]:
         "detectable": course.detectable,
         "reason": course.reason,
         "drift": course.drift and drift_document(history, course.drift),
-        "outliers": [history.sessions[place].name for place in course.outliers],
+        "outliers": [history.sessions[index].name for index in course.outliers],
         "values": series.values,
     }
 
@@ -89,14 +89,14 @@ def drift_document(history: History, drift: Drift) -> dict[str, Any]:
 
 def event_document(history: History, event: Event) -> dict[str, Any]:
     """Return the changes of one session."""
-    place, near = event.neighbor_state or (None, None)
+    index, state = event.neighbor_state or (None, None)
     return {
         "session": history.sessions[event.index].name,
         "text": describe_event(history, event),
         "changes": [change_document(one) for one in event.changes],
         "state": state_document(event.state),
-        "near_session": None if place is None else history.sessions[place].name,
-        "near_state": near and state_document(near),
+        "near_session": None if index is None else history.sessions[index].name,
+        "near_state": state and state_document(state),
     }
 
 

@@ -60,17 +60,17 @@ def describe_changes(history: History, changes: Sequence[FigureChange], session:
     parts = [describe_change(history, one) for one in changes[:MAX_NAMES]]
     if len(parts) == 1:
         return f"{parts[0]} since {format_session_date(session)}; {format_session_time(session)} "
-    if left := len(changes) - MAX_NAMES:
-        parts += [f"{counted(left, 'more figure')} changed"] if left > 0 else []
+    if remaining := len(changes) - MAX_NAMES:
+        parts += [f"{counted(remaining, 'more figure')} changed"] if remaining > 0 else []
     return f"Since {format_session_date(session)}: {'; '.join(parts)}. {format_session_time(session).capitalize()} "
 
 
 def describe_change(history: History, found: FigureChange) -> str:
     """Return `npb kernel=cg with 2 clients computes 4.1 % slower (3.2 to 5.0 %)`, and the node."""
-    words = describe_size(found)
+    text = describe_size(found)
     if found.node is not None:
-        words += f" on {found.node.node} alone"
-    return f"{format_figure_name(history, found.series)} {words}"
+        text += f" on {found.node.node} alone"
+    return f"{format_figure_name(history, found.series)} {text}"
 
 
 def describe_size(found: FigureChange) -> str:
@@ -105,10 +105,10 @@ def describe_drift(history: History, found: FigureChange) -> str:
     """
     assert isinstance(found.change, Drift)
     begin = format_session_date(history.sessions[found.change.begin])
-    words = f"{format_figure_name(history, found.series)} changes slowly, without a step"
+    text = f"{format_figure_name(history, found.series)} changes slowly, without a step"
     if found.ratio is None:
-        return f"{words}, since {begin}, when its level may have been 0 or below."
-    return f"{words}: compared with {begin}, it now {describe_size(found)}."
+        return f"{text}, since {begin}, when its level may have been 0 or below."
+    return f"{text}: compared with {begin}, it now {describe_size(found)}."
 
 
 def make_row(series: Series, size: Overhead) -> Row:
@@ -135,11 +135,11 @@ def format_figure_name(history: History, series: Series) -> str:
 
 def format_condition(history: History, series: Series) -> str:
     """Return ` with 2 clients`; empty if no factor varies."""
-    words = [
+    phrases = [
         describe_level(factor, series.levels[factor])
         for factor in find_varied_factors(history, series)
     ]
-    return f" {join_words(words)}" if words else ""
+    return f" {join_words(phrases)}" if phrases else ""
 
 
 def find_varied_factors(history: History, series: Series) -> list[str]:
@@ -151,12 +151,12 @@ def find_varied_factors(history: History, series: Series) -> list[str]:
 def format_session_date(session: Session) -> str:
     """Return `14 November 2026` for a session with such a name, else `session NAME (…)`."""
     try:
-        day, words = date.fromisoformat(session.name), ""
+        day, session_name = date.fromisoformat(session.name), ""
     except ValueError:
         began = datetime.fromtimestamp(session.began_unix_s, UTC).astimezone()
-        day, words = began.date(), f"session {session.name}"
+        day, session_name = began.date(), f"session {session.name}"
     text = f"{day.day} {MONTHS[day.month - 1]} {day.year}"
-    return f"{words} ({text})" if words else text
+    return f"{session_name} ({text})" if session_name else text
 
 
 def format_session_time(session: Session) -> str:
@@ -191,14 +191,14 @@ def describe_nothing(history: History, event: Event, state: StateChange) -> Iter
         return
     yield f"nothing else changed on {counted(state.nodes, 'node')}."
     if event.neighbor_state is not None:
-        place, near = event.neighbor_state
-        side = "before" if place < event.index else "after"
+        index, changes = event.neighbor_state
+        side = "before" if index < event.index else "after"
         parts = [
-            *describe_tag_changes(near),
-            *describe_node_changes(near),
-            *(describe_program_change(p) for p in near.programs),
+            *describe_tag_changes(changes),
+            *describe_node_changes(changes),
+            *(describe_program_change(p) for p in changes.programs),
         ]
-        where = format_session_date(history.sessions[place])
+        where = format_session_date(history.sessions[index])
         yield f"One session {side}, {where}, {join_words(parts)}."
 
 
@@ -217,12 +217,16 @@ def describe_tag_changes(state: StateChange) -> list[str]:
 
 def format_steps(found: Sequence[Difference]) -> list[str]:
     """Return `from kernel 6.1.0-30 to 6.1.0-31` for each key; of many keys only the first ones."""
-    words = [
+    phrases = [
         f"from {format_key(one.key)} {format_value(one.before)} to {format_value(one.after)}"
         for one in found
     ]
-    left = len(words) - MOST_KEYS
-    return words if left <= 0 else [*words[:MOST_KEYS], f"changed {counted(left, 'more tag')}"]
+    remaining = len(phrases) - MOST_KEYS
+    return (
+        phrases
+        if remaining <= 0
+        else [*phrases[:MOST_KEYS], f"changed {counted(remaining, 'more tag')}"]
+    )
 
 
 def format_key(key: str) -> str:
@@ -269,13 +273,13 @@ def describe_power(history: History) -> str:
     other = "other change" if has_changes else "change"
     (least, steady), (most, noisy) = min(known), max(known)
     if format_upper_percent(least) == format_upper_percent(most):
-        words = f"No {other} above {format_upper_percent(most)} % would have been missed"
+        statement = f"No {other} above {format_upper_percent(most)} % would have been missed"
     else:
-        words = (
+        statement = (
             f"No {other} above {format_upper_percent(least)} % in {steady}, the steadiest figure, and above "
             f"{format_upper_percent(most)} % in {noisy}, the noisiest, would have been missed"
         )
-    return f"{lead}{words} (9 in 10, five sessions after it)."
+    return f"{lead}{statement} (9 in 10, five sessions after it)."
 
 
 def describe_missing_power(history: History) -> str:
@@ -303,8 +307,8 @@ def describe_left_out(history: History) -> Iterator[str]:
     """Describe the sessions that could not be read, with the reasons."""
     for session, reason in history.left_out[-MAX_NAMES:]:
         yield f"Session {session.name} is not used: {reason}."
-    if (left := len(history.left_out) - MAX_NAMES) > 0:
-        yield f"{counted(left, 'earlier session')} more {inflect(left, 'is', 'are')} not used."
+    if (remaining := len(history.left_out) - MAX_NAMES) > 0:
+        yield f"{counted(remaining, 'earlier session')} more {inflect(remaining, 'is', 'are')} not used."
 
 
 def describe_clocks(sessions: Sequence[Session]) -> Iterator[str]:
@@ -339,10 +343,10 @@ def describe_series(history: History) -> Iterator[str]:
         names = join_names([format_figure_name(history, one) for one in ended])
         yield f"Not in the latest session: {names}."
     for one in history.series:
-        if odd := [history.sessions[place].name for place in one.course.outliers[-MAX_NAMES:]]:
+        if odd := [history.sessions[index].name for index in one.course.outliers[-MAX_NAMES:]]:
             yield f"Outliers in {format_figure_name(history, one)}, no change: {format_sessions(odd)}."
         if one.other_units:
-            later = [history.sessions[place].name for place in one.other_units]
+            later = [history.sessions[index].name for index in one.other_units]
             yield (
                 f"{format_figure_name(history, one)}: {format_sessions(later)} {'has' if len(later) == 1 else 'have'} "
                 f"another unit than {one.metric.unit} and no value here."

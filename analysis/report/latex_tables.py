@@ -84,10 +84,10 @@ def compute_column_shares(letters: Sequence[int], columns: str) -> list[float]:
         min(n, WIDE) if n > SHORT and column == "l" else 0
         for n, column in zip(letters, columns, strict=True)
     ]
-    whole = sum(n for n, share in zip(letters, counted, strict=True) if not share)
-    taken = whole + BETWEEN * len(letters)
-    left = max(1 - taken / LINE, 0.2)
-    return [left * n / (sum(counted) or 1) for n in counted]
+    fixed_letters = sum(n for n, share in zip(letters, counted, strict=True) if not share)
+    taken = fixed_letters + BETWEEN * len(letters)
+    remaining = max(1 - taken / LINE, 0.2)
+    return [remaining * n / (sum(counted) or 1) for n in counted]
 
 
 def build_latex_tables(summary: Summary) -> dict[str, str]:

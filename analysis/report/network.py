@@ -152,16 +152,16 @@ def build_sentences(summary: Summary, levels: list[LevelNetwork]) -> Iterator[st
         if len(probed) <= MAX_SENTENCES
         else [format_rtt_range(probed)]
     )
-    asked = [level for level in levels if level.requested or level.valid < level.runs]
-    runs, valid = sum(level.runs for level in asked), sum(level.valid for level in asked)
-    if asked and runs == valid:
+    requested = [level for level in levels if level.requested or level.valid < level.runs]
+    runs, valid = sum(level.runs for level in requested), sum(level.valid for level in requested)
+    if requested and runs == valid:
         yield f"All {counted(runs, 'completed run')} with network conditions kept them."
-    elif asked:
+    elif requested:
         yield format_valid_runs(summary, runs, valid)
-    left = sum(level.not_undone for level in levels)
-    if left:
+    leftover = sum(level.not_undone for level in levels)
+    if leftover:
         yield (
-            f"After {counted(left, 'job')} on a node the conditions were not undone: "
+            f"After {counted(leftover, 'job')} on a node the conditions were not undone: "
             "`steelyard netem show` there, then `steelyard netem clear --all`."
         )
     if any(level.tcp_rtt_s is not None for level in levels):
@@ -195,10 +195,10 @@ def format_valid_runs(summary: Summary, runs: int, valid: int) -> str:
     """Describe how many runs were left out and why."""
     invalid = [run for run in summary.data.runs if run.valid is False]
     reasons = Counter(run.invalid_reason or "no reason given" for run in invalid)
-    words = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(3))
+    by_reason = "; ".join(f"{reason} ({number})" for reason, number in reasons.most_common(3))
     used = any(run.counts for run in invalid)
     what = "they are in the means, as asked for" if used else "they are in no mean"
     return (
         f"{runs - valid} of {counted(runs, 'completed run')} with network conditions did not keep "
-        f"them, and {what}: {words}."
+        f"them, and {what}: {by_reason}."
     )

@@ -59,8 +59,8 @@ def describe_comparison(one: NodeComparison) -> str:
     if not apart:
         return f"{who}no node is shown to differ from {of}, and none does {bound}.{absent}"
     named = [f"{name} is {format_difference(one, one.nodes[name])}" for name in apart[:MAX_NAMED]]
-    left = len(apart) - MAX_NAMED
-    more = f"; {left} more differ" if left > 0 else ""
+    remaining = len(apart) - MAX_NAMED
+    more = f"; {remaining} more differ" if remaining > 0 else ""
     rest = f"; the others do not differ {bound}" if alike else ""
     return f"{who}{join_words(named)} than {of}{more}{rest}.{absent}"
 
@@ -84,8 +84,8 @@ def build_table_rows(one: NodeComparison) -> list[tuple[str, ...]]:
         ranked = sorted(
             names, key=lambda name: (not one.nodes[name].differs, -abs(one.nodes[name].value))
         )
-        kept = set(ranked[:MAX_ROWS])
-        names = [name for name in names if name in kept]
+        top_names = set(ranked[:MAX_ROWS])
+        names = [name for name in names if name in top_names]
     return [table_row(one, name) for name in names]
 
 
@@ -121,8 +121,8 @@ def node_documents(one: NodeComparison) -> list[dict[str, Any]]:
         for name, c in one.nodes.items()
     ]  # fmt: skip
     unknown = dict.fromkeys(("difference", "low", "high", "n", "differs"))
-    left = [
+    unjudged = [
         {"node": name, **fixed, **unknown, "reason": "fewer than 3 independent values"}
         for name in one.left_out
     ]
-    return [*judged, *left]
+    return [*judged, *unjudged]

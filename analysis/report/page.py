@@ -75,7 +75,9 @@ def write_report(
     jobs += scaling_jobs(summary, narrow=True)
     jobs += figure_jobs(summary, variants)
     jobs += [
-        Job(part.anchor, draw) for part in (extra.sections if extra else ()) for draw in part.draws
+        Job(section.anchor, draw)
+        for section in (extra.sections if extra else ())
+        for draw in section.draws
     ]
     finish = partial(render_figure, folder=figures, formats=formats)
     try:
@@ -84,36 +86,38 @@ def write_report(
             figures.mkdir(parents=True, exist_ok=True)
         with start_drawing(jobs, finish) as work:
             findings = list(extra.findings) if extra else find_all(summary)
-            whole = build_context(summary, findings, extra)
+            context = build_context(summary, findings, extra)
             results = work.results()
-        write_file(output, render(whole, group_by_place(jobs, results)))
+        write_file(output, render(context, group_by_place(jobs, results)))
     except OSError as error:
         where = Path(error.filename or output)
         option = "--figures" if figures is not None and where.is_relative_to(figures) else "-o"
         raise MissingError(
             f"{where} cannot be written: {error.strerror}; choose another place with {option}"
         ) from error
-    return [output, *(path for shown in results if shown for path in shown.paths)], findings
+    return [output, *(path for figure in results if figure for path in figure.paths)], findings
 
 
 def write_file(path: Path, text: str | None) -> None:
     """Write the complete file or nothing; with None only test that it can be written."""
-    part = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        part.write_text(text or "", encoding="utf-8")
+        temporary.write_text(text or "", encoding="utf-8")
         if text is not None:
-            part.replace(path)
+            temporary.replace(path)
     except OSError as error:  # the user does not know the temporary name
         raise OSError(error.errno, error.strerror, str(path)) from error
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
-def render(whole: dict[str, Any], figures: dict[str, list[RenderedFigure]]) -> str:
+def render(context: dict[str, Any], figures: dict[str, list[RenderedFigure]]) -> str:
     """Render the page from what build_context() returns and the figures by their places."""
     css = importlib.resources.files(__package__).joinpath("report.css").read_text("utf-8")
-    variants = [part | select_figures(part, figures) for part in whole["variants"]]
-    sections = [replace(part, drawings=figures.get(part.anchor, ())) for part in whole["sections"]]
+    variants = [entry | select_figures(entry, figures) for entry in context["variants"]]
+    sections = [
+        replace(entry, drawings=figures.get(entry.anchor, ())) for entry in context["sections"]
+    ]
     narrow, forest = figures.get(ANSWER) or (None, None)
     cells = {
         "variants": variants,
@@ -125,14 +129,16 @@ def render(whole: dict[str, Any], figures: dict[str, list[RenderedFigure]]) -> s
         "scaling_figures": list(
             zip(figures.get(SCALING, ()), figures.get(SCALING_NARROW, ()), strict=True)
         ),
-        "undrawn": sum(part["name"] not in figures for part in variants),
+        "undrawn": sum(entry["name"] not in figures for entry in variants),
     }
-    return load_template().render(css=css, **(whole | cells))
+    return load_template().render(css=css, **(context | cells))
 
 
-def find_single_figure(shown: dict[str, list[RenderedFigure]], place: str) -> RenderedFigure | None:
+def find_single_figure(
+    figures: dict[str, list[RenderedFigure]], anchor: str
+) -> RenderedFigure | None:
     """Return the figure of a place that has at most one, or None."""
-    return next(iter(shown.get(place, ())), None)
+    return next(iter(figures.get(anchor, ())), None)
 
 
 @functools.cache
@@ -160,11 +166,11 @@ def format_prose(text: str) -> Markup:
 
     Numbers are `37 %`, `p = 0.1`, `n = 5 + 5`.
     """
-    held = re.sub(
+    joined = re.sub(
         r"(?<=\d) (?=%)|(?<=\b[np]) (?==)|(?<==) (?=\d)|(?<=\d) (?=\+ \d)", "\u00a0", text
     )
-    held = re.sub(r"(?<=\d\u00a0\+) (?=\d)", "\u00a0", held)
-    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(held))))
+    joined = re.sub(r"(?<=\d\u00a0\+) (?=\d)", "\u00a0", joined)
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(joined))))
 
 
 def build_context(
@@ -245,13 +251,15 @@ def build_variant_part(summary: Summary, variant: str, anchors: links.Anchors) -
     }
 
 
-def select_figures(part: dict[str, Any], shown: dict[str, list[RenderedFigure]]) -> dict[str, Any]:
+def select_figures(
+    variant: dict[str, Any], figures: dict[str, list[RenderedFigure]]
+) -> dict[str, Any]:
     """Return a variant's figures, and whether the figure over time is missing."""
-    drawings = shown.get(part["name"], [])
+    drawings = figures.get(variant["name"], [])
     has_time = any(drawing.name.startswith("time-") for drawing in drawings)
     return {
         "drawings": drawings,
-        "no_time": bool(drawings) and part["has_records"] and not has_time,
+        "no_time": bool(drawings) and variant["has_records"] and not has_time,
     }
 
 

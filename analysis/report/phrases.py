@@ -102,9 +102,9 @@ def describe_level(factor: str, level: str, instead: str | None = None) -> str:
     return f"with {factor}={level}{other}"
 
 
-def join_words(words: Iterable[str]) -> str:
+def join_words(items: Iterable[str]) -> str:
     """Join `a, b and c`."""
-    every = list(words)
+    every = list(items)
     return " and ".join(filter(None, [", ".join(every[:-1]), *every[-1:]]))
 
 
@@ -149,14 +149,14 @@ def format_size(row: Row, size: str, more: bool) -> str:
     """Return `12 % longer`, `36 % less time`, `5 % more energy`, `16 % slower`, `2 % lower
     size`.
     """
-    words = find_wording(row)
-    return f"{size} {words.more if more else words.less}"
+    wording = find_wording(row)
+    return f"{size} {wording.more if more else wording.less}"
 
 
 def describe_factor(row: Row, ratio: str) -> str:
     """Return `takes 20 times as long`, `has 3 times the size`."""
-    words = find_wording(row)
-    return f"{words.verb} {ratio} times {words.times}"
+    wording = find_wording(row)
+    return f"{wording.verb} {ratio} times {wording.times}"
 
 
 def describe_direction(row: Row, more: bool) -> str:
@@ -174,20 +174,20 @@ def describe_between(row: Row) -> str:
     negative lower end is no factor: `takes at most 16 times as long`.
     """
     low, high = find_limits(row)
-    words = find_wording(row)
+    wording = find_wording(row)
     if high > AS_TIMES and low > -1:
         return describe_factor(
             row, format_range(number_format.format_times(1.0, 1 + low, 1 + high)[1])
         )
-    if high > AS_TIMES and words.is_directed:
+    if high > AS_TIMES and wording.is_directed:
         return describe_factor(
             row, f"at most {number_format.format_times(1 + high, 0, 1 + high)[0]}"
         )
     less = f"{format_percent(abs(low), low, high)} %"
     more = f"{format_percent(high, low, high)} %"
-    better = None if words.is_directed else row.metric.better
+    better = None if wording.is_directed else row.metric.better
     side = f" ({better} is better)" if better else ""
-    return f"{words.verb} {less} {words.below} to {more} {words.above}{side}"
+    return f"{wording.verb} {less} {wording.below} to {more} {wording.above}{side}"
 
 
 def describe_no_worse(row: Row, margin: str) -> str:

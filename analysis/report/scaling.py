@@ -90,25 +90,25 @@ def build_scaling_part(summary: Summary) -> ScalingPart | None:
 def drop_empty_columns(table: Table) -> Table:
     """Return the table without empty columns, such as joules without a meter."""
     columns = range(len(table.headings))
-    kept = [n for n in columns if any(row[n] != MISSING for row in table.rows)]
-    rows = [tuple(row[n] for n in kept) for row in table.rows]
-    return Table(tuple(table.headings[n] for n in kept), rows, table.anchors)
+    nonempty = [n for n in columns if any(row[n] != MISSING for row in table.rows)]
+    rows = [tuple(row[n] for n in nonempty) for row in table.rows]
+    return Table(tuple(table.headings[n] for n in nonempty), rows, table.anchors)
 
 
 def describe_curve(curve: ScalingCurve) -> str:
     """Return all sentences of one curve."""
     where = f" ({curve.others})" if curve.others else ""
     lead = f"{curve.variant}{where}, {curve.metric.name}: "
-    left_out = f" Left out: {'; '.join(curve.left_out)}." if curve.left_out else ""
+    omitted = f" Left out: {'; '.join(curve.left_out)}." if curve.left_out else ""
     if curve.reason:
-        return f"{lead}no scaling can be judged: {curve.reason}.{left_out}"
+        return f"{lead}no scaling can be judged: {curve.reason}.{omitted}"
     found = [
         describe_largest(curve),
         describe_efficient(curve),
         describe_optima(curve.over, (curve.shortest, curve.least_energy)),
         *(describe_law(law, curve) for law in curve.laws),
     ]
-    return lead + " ".join(one for one in found if one) + left_out
+    return lead + " ".join(one for one in found if one) + omitted
 
 
 def describe_largest(curve: ScalingCurve) -> str:
@@ -134,9 +134,9 @@ def describe_efficient(curve: ScalingCurve) -> str:
     """Return `The largest scale with an efficiency of at least 70 %: 8 nodes (4 to 8).`."""
     if curve.efficient is None:
         return ""
-    words = describe_choice(curve.over, curve.efficient, [point.scale for point in curve.points])
+    choice = describe_choice(curve.over, curve.efficient, [point.scale for point in curve.points])
     return (
-        f"The largest scale with an efficiency of at least {100 * LEAST_EFFICIENCY:g} %: {words}."
+        f"The largest scale with an efficiency of at least {100 * LEAST_EFFICIENCY:g} %: {choice}."
     )
 
 
@@ -148,8 +148,8 @@ def describe_optima(over: Sequence[str], found: Sequence[Optimum | None]) -> str
         for one in found
         if one is not None and one.is_distinct
     ]
-    words = "; ".join(parts)
-    return f"{words[:1].upper()}{words[1:]}." if words else ""
+    text = "; ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else ""
 
 
 def describe_choice(over: Sequence[str], choice: Choice, tried: Sequence[float]) -> str:
@@ -283,6 +283,6 @@ def describe_numeric_optima(found: Sequence[Optimum]) -> list[str]:
     for (variant, others, factor), members in by_curve.items():
         where = f" ({others})" if others else ""
         names = join_words(dict.fromkeys(one.metric for one in members))
-        words = describe_optima((factor,), members)
-        sentences.append(f"{variant}{where}, {names} over {factor}: {words[:1].lower()}{words[1:]}")
+        text = describe_optima((factor,), members)
+        sentences.append(f"{variant}{where}, {names} over {factor}: {text[:1].lower()}{text[1:]}")
     return sentences

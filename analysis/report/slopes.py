@@ -94,7 +94,7 @@ def describe_break(line: FactorLine) -> str:
         f"{v / factor:.3g}" for v in (found.break_point.before, found.break_point.behind)
     )
     name = "" if unit == "1" else f" {unit}"
-    place = format_level_number(found.break_point.place)
-    words = f"at {place}: {before}{name} before it, {behind}{name} after it"
+    position = format_level_number(found.break_point.place)
+    text = f"at {position}: {before}{name} before it, {behind}{name} after it"
     p = format_p(found.break_point.p)
-    return f"{words} (p {p if p[0] == '<' else f'= {p}'})".replace("-", "−")
+    return f"{text} (p {p if p[0] == '<' else f'= {p}'})".replace("-", "−")

@@ -103,7 +103,9 @@ def build_request_table(summary: Summary) -> Table:
 def format_factor_levels(meta: Meta, factor: str) -> str:
     """Return `near (delay=1ms), far (delay=50ms)`: each displayed text with its complete level."""
     pairs = ((meta.level_text(factor, one), format_level(one)) for one in meta.factors[factor])
-    return ", ".join(text if text == whole else f"{text} ({whole})" for text, whole in pairs)
+    return ", ".join(
+        text if text == full_text else f"{text} ({full_text})" for text, full_text in pairs
+    )
 
 
 def format_baseline(meta: Meta) -> str:
@@ -154,14 +156,14 @@ def build_overhead_groups(summary: Summary, anchors: Anchors) -> list[RowGroup]:
 
 def overhead_row(summary: Summary, row: Row) -> tuple[str, ...]:
     base = summary.row(row.group.variant, row.group.baseline_label or "", row.metric.name)
-    words, meaning = "", ""
+    verdict, meaning = "", ""
     if row.verdict is not None:
-        words, direction = row.verdict.text, row.verdict.direction
+        verdict, direction = row.verdict.text, row.verdict.direction
         meaning = direction.value if direction in TOLD else ""
     factor, unit = choose_unit(summary, row)
     means = (format_mean(base, factor, unit), format_mean(row, factor, unit))
     effect = format_effect(row.effect) if row.effect else MISSING
-    return (row.group.label, row.metric.name, words, meaning, *means, effect, format_p(row.p))
+    return (row.group.label, row.metric.name, verdict, meaning, *means, effect, format_p(row.p))
 
 
 def format_p(p: float | None) -> str:
@@ -182,8 +184,8 @@ def format_mean(row: Row | None, factor: float, unit: str) -> str:
     """Format `0.627 s`, rounded as in the tables of means."""
     if row is None or row.interval is None:
         return MISSING
-    words = format_number(row.interval.mean, factor, count_common_decimals([row.interval], factor))
-    return f"{words} {unit}".removesuffix(" 1")
+    number = format_number(row.interval.mean, factor, count_common_decimals([row.interval], factor))
+    return f"{number} {unit}".removesuffix(" 1")
 
 
 METRIC_HEADINGS = (

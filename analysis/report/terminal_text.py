@@ -50,11 +50,11 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
 
 def format_scaling(summary: Summary) -> list[str]:
     """Return speed-ups, efficiencies and the best levels of numeric factors."""
-    part, optima = (
+    section, optima = (
         build_scaling_part(summary),
         describe_numeric_optima(find_numeric_optima(summary)),
     )
-    sentences = [*(part.sentences if part else ()), *optima]
+    sentences = [*(section.sentences if section else ()), *optima]
     return ["", "scaling:", *(format_paragraph(text) for text in sentences)] if sentences else []
 
 
@@ -102,11 +102,11 @@ def format_variant(summary: Summary, variant: str) -> list[str]:
     return lines
 
 
-def wrap_words(name: str, words: str) -> str:
+def wrap_words(name: str, text: str) -> str:
     """Format text next to a name, wrapped to the terminal's width."""
     indent = " " * len(name)
     return textwrap.fill(
-        words, TERMINAL, initial_indent=name, subsequent_indent=indent, break_on_hyphens=False
+        text, TERMINAL, initial_indent=name, subsequent_indent=indent, break_on_hyphens=False
     )
 
 

@@ -47,8 +47,8 @@ def build_sentences(found: Sequence[Tolerance], share: str) -> list[str]:
     """Describe the main figures; the table has all."""
     main = [one for one in found if one.is_primary]
     sentences = [describe_tolerance(one, share) for one in main[:MAX_SENTENCES]]
-    left = len(main) - len(sentences)
-    return [*sentences, *([f"{left} more in the report's table."] if left else [])]
+    remaining = len(main) - len(sentences)
+    return [*sentences, *([f"{remaining} more in the report's table."] if remaining else [])]
 
 
 def format_percent(summary: Summary) -> str:
@@ -61,7 +61,7 @@ def describe_tolerance(one: Tolerance, share: str) -> str:
     41)`.
     """
     who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric}"
-    words = {
+    predicate = {
         State.CROSSED: describe_crossing,
         State.AT_ONCE: describe_immediate,
         State.BEYOND: describe_beyond,
@@ -71,7 +71,7 @@ def describe_tolerance(one: Tolerance, share: str) -> str:
     again = ""
     if one.crossing.returns is not None:
         again = f" At {format_place(one.axis, one.crossing.returns)} it is less than {share} worse again."
-    return f"{who} {words}.{again}"
+    return f"{who} {predicate}.{again}"
 
 
 def describe_crossing(one: Tolerance, share: str) -> str:
@@ -101,15 +101,15 @@ def format_interval(one: Tolerance) -> str:
 def describe_immediate(one: Tolerance, share: str) -> str:
     found, first = one.crossing, format_place(one.axis, one.first)
     more = "more" if one.side == BELOW else "less"
-    words = (
+    text = (
         f"is more than {share} worse at {first}, the first level {one.side} {format_base(one)}: the limit is "
         f"{more} than that"
     )
     if found.high == one.first:
-        return words
+        return text
     if found.high is None:
-        return f"{words} by the means; no level is shown to be past it"
-    return f"{words} by the means, and shown to be {more} than {format_place(one.axis, found.high)}"
+        return f"{text} by the means; no level is shown to be past it"
+    return f"{text} by the means, and shown to be {more} than {format_place(one.axis, found.high)}"
 
 
 def describe_beyond(one: Tolerance, share: str) -> str:
@@ -151,25 +151,25 @@ def format_base(one: Tolerance) -> str:
     return f"the baseline ({format_place(one.axis, one.baseline)})"
 
 
-def format_place(axis: Axis, place: float | None, words: str | None = None) -> str:
+def format_place(axis: Axis, value: float | None, text: str | None = None) -> str:
     """Return `34 ms of delay`, `threads = 4`, `no limit of rate`."""
-    if place is None:
+    if value is None:
         return f"no limit of {axis.words.split()[0]}"
     if axis.factor == FACTOR:
-        return f"{words or format_digits(place)} {axis.unit}"
-    return f"{axis.factor} = {words or format_digits(place)}"
+        return f"{text or format_digits(value)} {axis.unit}"
+    return f"{axis.factor} = {text or format_digits(value)}"
 
 
-def format_level(place: float | None) -> str:
+def format_level(value: float | None) -> str:
     """Return a level's own number."""
-    return "no limit" if place is None else format_level_number(place)
+    return "no limit" if value is None else format_level_number(value)
 
 
-def format_digits(place: float | None) -> str:
+def format_digits(value: float | None) -> str:
     """Return three digits; a level's own number is unchanged."""
-    if place is None:
+    if value is None:
         return MISSING
-    return format_level(place if float(place).is_integer() else float(f"{place:.3g}"))
+    return format_level(value if float(value).is_integer() else float(f"{value:.3g}"))
 
 
 def sort_ends(one: Tolerance) -> tuple[float | None, float | None]:

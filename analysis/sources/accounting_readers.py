@@ -26,9 +26,11 @@ def list_recent_jobs(user: str, since_unix_s: float) -> tuple[Accounting, list[s
 
     sacct may be installed where PBS runs. Its error is raised only if no reader answers.
     """
-    here = [reader for reader in READERS.values() if reader.is_installed()] or [detect_reader()]
+    installed = [reader for reader in READERS.values() if reader.is_installed()] or [
+        detect_reader()
+    ]
     faults = []
-    for reader in (one.without_retries() for one in here):
+    for reader in (one.without_retries() for one in installed):
         try:
             return reader, reader.list_recent_jobs(user, since_unix_s)
         except MissingError as error:

@@ -21,9 +21,9 @@ def shorten(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 1] + "…"
 
 
-def describe_error(whole: str, what: str) -> UsageError:
+def describe_error(node_list: str, what: str) -> UsageError:
     """Return the error for a list in one line, however long the list is."""
-    return UsageError(f"node list '{shorten(whole)}': {what}", shorten(whole))
+    return UsageError(f"node list '{shorten(node_list)}': {what}", shorten(node_list))
 
 
 def split_outside_brackets(text: str) -> list[str]:
@@ -36,33 +36,33 @@ def is_number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS
 
 
-def expand_range(text: str, whole: str) -> Iterator[str]:
+def expand_range(text: str, node_list: str) -> Iterator[str]:
     """Yield 07, 08, 09 for `07-09`; the first number gives the width."""
     first, dash, last = text.partition("-")
     if not is_number(first) or (dash and not is_number(last)):
-        raise describe_error(whole, f"'{shorten(text)}' is no number or range of numbers")
+        raise describe_error(node_list, f"'{shorten(text)}' is no number or range of numbers")
     low, high = int(first), int(last) if dash else int(first)
     if high - low >= MAX_NODES:
-        raise describe_error(whole, f"'{text}' names more than {MAX_NODES} nodes")
+        raise describe_error(node_list, f"'{text}' names more than {MAX_NODES} nodes")
     return (str(number).zfill(len(first)) for number in range(low, high + 1))
 
 
-def expand_ranges(text: str, whole: str) -> list[str]:
+def expand_ranges(text: str, node_list: str) -> list[str]:
     """Return 1, 2, 07 for `1-2,07`."""
-    found = itertools.chain.from_iterable(expand_range(part, whole) for part in text.split(","))
+    found = itertools.chain.from_iterable(expand_range(item, node_list) for item in text.split(","))
     numbers = list(itertools.islice(found, MAX_NODES + 1))
     if len(numbers) > MAX_NODES:
-        raise describe_error(whole, f"more than {MAX_NODES} nodes")
+        raise describe_error(node_list, f"more than {MAX_NODES} nodes")
     return numbers
 
 
 def expand_nodes(text: str) -> list[str]:
     """Return the names of a node list, in order; raise UsageError for an invalid list."""
     names: list[str] = []
-    for part in split_outside_brackets(text.strip()):
-        pieces = re.split(r"\[([^\]]*)\]", part)
+    for item in split_outside_brackets(text.strip()):
+        pieces = re.split(r"\[([^\]]*)\]", item)
         if any("[" in piece or "]" in piece for piece in pieces):
-            raise describe_error(text, f"brackets do not match in '{shorten(part)}'")
+            raise describe_error(text, f"brackets do not match in '{shorten(item)}'")
         choices: list[list[str]] = []
         for index, piece in enumerate(pieces):  # every second piece was in brackets
             choices.append(expand_ranges(piece, text) if index % 2 else [piece])

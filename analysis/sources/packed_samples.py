@@ -79,16 +79,16 @@ def column_type(name: str) -> str:
 def split_file(key: Key, content: bytes) -> File:
     """Split a file into header, lines and rest."""
     head, newline, body = content.partition(b"\n")
-    whole, end, rest = body.rpartition(b"\n")
+    full_lines, end, rest = body.rpartition(b"\n")
     try:
         header = head.decode()
     except UnicodeDecodeError:
         header = ""
-    lines = whole.count(b"\n") + 1 if end else 0
+    lines = full_lines.count(b"\n") + 1 if end else 0
     is_large = lines > MOST_LINES or lines * (header.count(",") + 1) > MOST_CELLS
-    if not newline or not is_header(header) or is_large or whole.translate(None, CELLS):
+    if not newline or not is_header(header) or is_large or full_lines.translate(None, CELLS):
         return File(key, Frame(rest=content), "", content)
-    return File(key, Frame(header, lines, rest=rest), whole.decode(), content)
+    return File(key, Frame(header, lines, rest=rest), full_lines.decode(), content)
 
 
 def is_header(text: str) -> bool:
@@ -104,7 +104,7 @@ def is_header(text: str) -> bool:
 
 def find_positions(names: Sequence[str], columns: Sequence[str]) -> list[int | None]:
     """Return the position of each name among the columns, from 1; None: it is missing."""
-    places = {name: place for place, name in enumerate(columns, 1)}
+    places = {name: position for position, name in enumerate(columns, 1)}
     return [places.get(name) for name in names]
 
 
@@ -172,8 +172,8 @@ class SampleTable:
         names = [frames[number].column_names for number in numbers]
         job_ids, nodes, starts = zip(*(file.key for file in mine), strict=True)
         cells = ", ".join(
-            f"TRY_CAST(nullif(cells[cell_of[{place}]], '') AS {column_type(name)}) AS {quote_identifier(name)}"
-            for place, name in enumerate(self.columns, 1)
+            f"TRY_CAST(nullif(cells[cell_of[{position}]], '') AS {column_type(name)}) AS {quote_identifier(name)}"
+            for position, name in enumerate(self.columns, 1)
         )
         self.engine.execute(
             "CREATE OR REPLACE TEMP TABLE parsed AS WITH texts AS (SELECT "

@@ -80,8 +80,8 @@ def find_job_sources(record_dir: Path, job_id: str, window: Window | None = None
     if window is None:
         return found + find_in_days(list_days(record_dir), job_id)
     unset = list_days_of_month(record_dir / UNSET)
-    near = (day for day in find_days_around(record_dir, window) if day not in unset)
-    return [*found, *find_in_days(unset, job_id), *find_in_days(near, job_id)]
+    nearby_days = (day for day in find_days_around(record_dir, window) if day not in unset)
+    return [*found, *find_in_days(unset, job_id), *find_in_days(nearby_days, job_id)]
 
 
 def find_in_days(among: Iterable[Path], job_id: str) -> list[Path]:
@@ -191,7 +191,7 @@ def find_packed_records(
     record_dir: Path, day: Path, since_unix_s: float, until_unix_s: float
 ) -> Iterator[FoundRecord]:
     """Yield the records in a day's packs that start in [since, until) and have no file."""
-    told = set()
+    listed = set()
     for pack in reversed(record_packs.list_packs(day)):
         for file in record_packs.read_files(pack, records_only=True):
             path = pack / file.job_id / file.name
@@ -199,8 +199,8 @@ def find_packed_records(
             if parts is None or not since_unix_s <= parts[1] < until_unix_s:
                 continue
             loose = (above / file.job_id / file.name for above in (day, record_dir))
-            if (file.job_id, file.name) not in told and not any(one.exists() for one in loose):
-                told.add((file.job_id, file.name))
+            if (file.job_id, file.name) not in listed and not any(one.exists() for one in loose):
+                listed.add((file.job_id, file.name))
                 yield FoundRecord(file.job_id, path, file.content)
 
 

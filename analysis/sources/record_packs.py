@@ -287,7 +287,7 @@ def unpack(pack: Path, job_id: str, but: Collection[str] = ()) -> Path:
 def write_file(path: Path, content: bytes, modified_unix_ns: int) -> None:
     """Write a file with its modification time, completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{threading.get_ident()}")
-    part.write_bytes(content)
-    os.utime(part, ns=(modified_unix_ns, modified_unix_ns))
-    part.replace(path)
+    temporary = path.with_name(f".{path.name}.{threading.get_ident()}")
+    temporary.write_bytes(content)
+    os.utime(temporary, ns=(modified_unix_ns, modified_unix_ns))
+    temporary.replace(path)

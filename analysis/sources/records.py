@@ -172,10 +172,10 @@ def split_path(dotted: str) -> tuple[str, ...]:
 
 def find_value(document: object, dotted: str) -> Any:
     """Return a value by its dotted path through objects, or None."""
-    for part in split_path(dotted):
+    for key in split_path(dotted):
         if not isinstance(document, dict):
             return None
-        document = document.get(part)
+        document = document.get(key)
     return document
 
 
@@ -238,15 +238,15 @@ def check_record(path: Path, document: object) -> Record:
         raise RecordError("record", f"{path}: 'node' or 'complete' is missing")
     checked: dict[str, Any] = dict.fromkeys(COLUMNS)
     for parent, fields in CHECKED.items():
-        place = find_value(document, parent) if parent else document
-        if not isinstance(place, dict):
+        section = find_value(document, parent) if parent else document
+        if not isinstance(section, dict):
             continue
         for name, dotted, kind, column in fields:
-            value = place.get(name)
+            value = section.get(name)
             if value is not None and not has_kind(value, kind):
                 found = repr(value)[:60]
-                words = f"{path}: '{dotted}' is {found}, expected {kind} or null"
-                raise RecordError("record", words)
+                message = f"{path}: '{dotted}' is {found}, expected {kind} or null"
+                raise RecordError("record", message)
             if column is not None:
                 checked[column] = value
     return Record(path, document, checked)

@@ -195,15 +195,15 @@ def parse_row(fields: Sequence[str]) -> AccountingRow | None:
 
 def join_broken_lines(lines: Iterable[str], columns: int) -> Iterator[str]:
     """Yield the lines of `sacct -P`; join those that a line break in a name has split."""
-    held = ""
+    pending = ""
     for line in lines:
-        held += line
-        if held.count(DELIMITER) < columns - 1:
+        pending += line
+        if pending.count(DELIMITER) < columns - 1:
             continue
-        yield held.rstrip("\n")
-        held = ""
-    if held.strip():
-        raise MissingError(f"sacct's answer ends in the middle of a line: '{held[:60]}'")
+        yield pending.rstrip("\n")
+        pending = ""
+    if pending.strip():
+        raise MissingError(f"sacct's answer ends in the middle of a line: '{pending[:60]}'")
 
 
 def parse_lines(
@@ -213,7 +213,7 @@ def parse_lines(
     places = [requested_fields.index(name) if name in requested_fields else None for name in FIELDS]
     for line in join_broken_lines(lines, len(requested_fields)):
         cells = line.split(DELIMITER)
-        fields = ["" if place is None else cells[place] for place in places]
+        fields = ["" if index is None else cells[index] for index in places]
         row = parse_row(fields) if len(cells) == len(requested_fields) else None
         if row is None:
             raise MissingError(
@@ -254,12 +254,12 @@ def is_error_line(line: str) -> bool:
 
 def shorten_message(message: str) -> str:
     """Return the messages of a Slurm program, each once: it repeats some with a counter."""
-    told: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for line in message.splitlines():
         text = re.sub(r"^\w+: (error|fatal): |: No error|, attempt number -?\d+", "", line)
         if text.strip():
-            told.setdefault(text.casefold(), " ".join(text.split()))
-    return "; ".join(told.values())[:MOST_WORDS]
+            messages.setdefault(text.casefold(), " ".join(text.split()))
+    return "; ".join(messages.values())[:MOST_WORDS]
 
 
 class NoAccountingError(MissingError):
@@ -353,8 +353,8 @@ class Sacct:
         for line in join_broken_lines(lines, len(squeue.LETTERS)):
             cells = line.split(DELIMITER)
             if len(cells) == len(squeue.LETTERS):
-                said = squeue.convert_to_sacct(cells)
-                row = parse_row([said.get(name, "") for name in FIELDS])
+                sacct_cells = squeue.convert_to_sacct(cells)
+                row = parse_row([sacct_cells.get(name, "") for name in FIELDS])
                 rows += [] if row is None else [replace(row, reported_by="squeue")]
         return rows
 
@@ -373,11 +373,11 @@ class Sacct:
 
     def read_starts_with_steps(self, fields: Sequence[str], *which: str) -> list[AccountingRow]:
         """Do the same as `read_starts`, with the steps of each start after it."""
-        asked = ("JobID", *fields, "JobIDRaw")  # the last field has no line break
+        columns = ("JobID", *fields, "JobIDRaw")  # the last field has no line break
         with open_answer_file() as output:
-            self.run([*PLAINLY, f"--format={','.join(asked)}", *which], output.fileno())
+            self.run([*PLAINLY, f"--format={','.join(columns)}", *which], output.fileno())
             output.seek(0)
-            return list(parse_lines(output, asked))
+            return list(parse_lines(output, columns))
 
     def list_recent_jobs(self, user: str, since_unix_s: float) -> list[str]:
         """See Accounting.list_recent_jobs."""
@@ -390,11 +390,13 @@ class Sacct:
     ) -> Allocation:
         """See Accounting.read_allocation."""
         lines = [s.text.split(SEPARATOR) if isinstance(s, StepRow) else s.fields for s in steps]
-        held = slurm_allocation.read_allocation(row, FIELDS, lines)
+        allocation = slurm_allocation.read_allocation(row, FIELDS, lines)
         if row.reported_by is None:
-            return held
+            return allocation
         why = "squeue does not say"
-        return replace(held, gpus=None, missing={**held.missing, "memory_bytes": why, "gpus": why})
+        return replace(
+            allocation, gpus=None, missing={**allocation.missing, "memory_bytes": why, "gpus": why}
+        )
 
     def parse_row(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse_row."""
@@ -428,7 +430,7 @@ class Sacct:
             problem = self.try_once(arguments, output, times)
             if not problem:
                 return
-            if any(words in problem for words in HOPELESS):
+            if any(phrase in problem for phrase in HOPELESS):
                 kind = NoAccountingError
                 break
         raise kind(
@@ -457,7 +459,7 @@ class Sacct:
             ) from None
         except subprocess.TimeoutExpired:
             return f"no answer in {self.time_out_s:g} s"
-        words = done.stderr.decode("utf-8", "replace")
-        if done.returncode == 0 and not any(map(is_error_line, words.splitlines())):
+        message = done.stderr.decode("utf-8", "replace")
+        if done.returncode == 0 and not any(map(is_error_line, message.splitlines())):
             return ""
-        return shorten_message(words) or f"exit code {done.returncode}"
+        return shorten_message(message) or f"exit code {done.returncode}"

@@ -63,21 +63,21 @@ class ClusterSacct(Sacct):
 
     def read_jobs(self, job_ids: Sequence[str]) -> Iterator[JobStart | Unreadable]:
         """Yield all starts of the jobs with these ids."""
-        for place in range(0, len(job_ids), self.chunk_size):
-            chunk = job_ids[place : place + self.chunk_size]
+        for start in range(0, len(job_ids), self.chunk_size):
+            chunk = job_ids[start : start + self.chunk_size]
             yield from self.read_job_starts("--allusers", f"--jobs={','.join(chunk)}")
 
     def read_job_starts(self, *which: str) -> Iterator[JobStart | Unreadable]:
         """Yield the starts in sacct's answer, which is stored in a temporary file."""
-        asked = [
+        columns = [
             name for name in WANTED if name not in OPTIONAL or name in self.list_requested_fields()
         ]
         between = f"\x1f{secrets.token_hex(8)}\x1f"
         fixed = ["-P", "--noconvert", "-D", "-n", f"--delimiter={between}"]
         with open_answer_file() as output:
-            self.run([*fixed, f"--format={','.join(asked)}", *which], output.fileno())
+            self.run([*fixed, f"--format={','.join(columns)}", *which], output.fileno())
             output.seek(0)
-            yield from self.group_steps(parse_lines(output, asked, between))
+            yield from self.group_steps(parse_lines(output, columns, between))
 
     def group_steps(
         self, lines: Iterable[AccountingRow | StepRow | Unreadable]
@@ -108,18 +108,18 @@ def parse_lines(
 ) -> Iterator[AccountingRow | StepRow | Unreadable]:
     """Yield jobs and steps, and other lines as Unreadable."""
     places = [requested_fields.index(name) if name in requested_fields else None for name in FIELDS]
-    held = ""
-    for part in lines:
-        held += part
-        if held.count(between) < len(requested_fields) - 1:
+    pending = ""
+    for line in lines:
+        pending += line
+        if pending.count(between) < len(requested_fields) - 1:
             continue  # a line break in a name
-        cells = held.rstrip("\n").split(between)
+        cells = pending.rstrip("\n").split(between)
         yield parse_job_line(["" if p is None else cells[p] for p in places]) or Unreadable(
-            held[:200]
+            pending[:200]
         )
-        held = ""
-    if held.strip():
-        raise MissingError(f"sacct's answer ends in the middle of a line: '{held[:60]}'")
+        pending = ""
+    if pending.strip():
+        raise MissingError(f"sacct's answer ends in the middle of a line: '{pending[:60]}'")
 
 
 def parse_job_line(fields: Sequence[str]) -> AccountingRow | StepRow | None:

@@ -113,24 +113,24 @@ class RefusedLines:
 
 
 def find_refused(
-    connection: DuckDBPyConnection, path: Path, whole: int, loaded: int, scratch: Path
+    connection: DuckDBPyConnection, path: Path, complete_lines: int, loaded: int, scratch: Path
 ) -> RefusedLines | None:
     """Return the malformed lines among a file's `whole` lines, of which `loaded` became samples.
 
     None: only empty lines. Lines that were added to the file later are ignored. read_csv could
     report malformed lines, but would keep all of them in memory: 4 GB for 142 MB.
     """
-    part = scratch / "lines.csv"
+    batch_file = scratch / "lines.csv"
     first, lines, empty = None, 0, 0
     with open_regular(path) as file:
         columns, _ = read_header(file, path)
-        for some in split_into_batches(file, whole):
+        for some in split_into_batches(file, complete_lines):
             if first is None:
-                place = find_first_refused(connection, columns, some, part)
-                first = None if place is None else lines + place + HEADER_LINES + 1
+                index = find_first_refused(connection, columns, some, batch_file)
+                first = None if index is None else lines + index + HEADER_LINES + 1
             lines += len(some)
             empty += sum(map(is_empty, some))
-    part.unlink(missing_ok=True)
+    batch_file.unlink(missing_ok=True)
     return None if first is None else RefusedLines(lines - empty - loaded, first)
 
 
@@ -141,22 +141,22 @@ def is_empty(line: bytes) -> bool:
 
 def split_into_batches(file: BinaryIO, lines: int) -> Iterator[list[bytes]]:
     """Yield `lines` lines of the file in batches."""
-    left = islice(file, lines)
-    while some := list(islice(left, LINES_AT_ONCE)):
+    remaining = islice(file, lines)
+    while some := list(islice(remaining, LINES_AT_ONCE)):
         yield some
 
 
 def find_first_refused(
-    connection: DuckDBPyConnection, columns: Sequence[str], lines: Sequence[bytes], part: Path
+    connection: DuckDBPyConnection, columns: Sequence[str], lines: Sequence[bytes], batch_file: Path
 ) -> int | None:
     """Return the index of the first of these complete lines that is malformed and not empty."""
-    part.write_bytes(b"".join(number_lines(line, place) for place, line in enumerate(lines)))
+    batch_file.write_bytes(b"".join(number_lines(line, index) for index, line in enumerate(lines)))
     # The lines go into a table, since DuckDB ignores malformed values of unused columns.
     connection.execute(
         f"CREATE OR REPLACE TEMP TABLE tried AS SELECT file, {make_column_selection(columns)} "
-        f"FROM {make_csv_scan(columns, [part])} AS s"
+        f"FROM {make_csv_scan(columns, [batch_file])} AS s"
     )
-    fitting = {place for (place,) in connection.execute("SELECT file FROM tried").fetchall()}
+    fitting = {index for (index,) in connection.execute("SELECT file FROM tried").fetchall()}
     connection.execute("DROP TABLE tried")
     refused = (n for n, line in enumerate(lines) if n not in fitting and not is_empty(line))
     return next(refused, None)
@@ -182,12 +182,12 @@ class TextBatch:
         """
         rest, lines = b"", 0
         while chunk := source.read(CHUNK_BYTES):
-            whole, newline, rest = (rest + chunk).rpartition(b"\n")
+            full_lines, newline, rest = (rest + chunk).rpartition(b"\n")
             if newline:
-                text = number_lines(whole + newline, number)
+                text = number_lines(full_lines + newline, number)
                 self._file.write(text)
                 self.size_bytes += len(text)
-                lines += whole.count(b"\n") + 1
+                lines += full_lines.count(b"\n") + 1
             if len(rest) > CHUNK_BYTES:  # no sampler's line: make it malformed
                 rest = b"," * len(self.columns)
         return lines, not rest

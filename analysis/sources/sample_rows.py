@@ -52,8 +52,8 @@ class TextBuffer:
         while got < size and (more := os.preadv(file.fileno(), [view[got:size]], begin + got)):
             got += more
         text = (ctypes.c_char * len(self._memory)).from_buffer(self._memory)
-        whole = self._memory.rfind(b"\n", 0, got) + 1
-        return text, whole, whole == got
+        end = self._memory.rfind(b"\n", 0, got) + 1
+        return text, end, end == got
 
 
 Room = tuple[dict[str, Array], Array]  # of a batch: arrays by column; the files' numbers

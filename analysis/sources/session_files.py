@@ -104,9 +104,9 @@ def read_index(folder: Path) -> dict[str, tuple[int, float]]:
 
 def read_from_plan(session: Path) -> tuple[int, float]:
     """Return number and start from the plan of a session that the index lacks."""
-    said: Any = read_plan(session).study.get("session")
+    section: Any = read_plan(session).study.get("session")
     try:
-        entry = read_fields(said if isinstance(said, Mapping) else {}, FIELDS)
+        entry = read_fields(section if isinstance(section, Mapping) else {}, FIELDS)
     except (KeyError, TypeError) as error:
         raise UsageError(
             f"{session / PLAN_FILE} lacks {error} of its session: expected a session that `steelyard "

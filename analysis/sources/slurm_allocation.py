@@ -23,7 +23,7 @@ def parse_duration_s(text: str) -> float | None:
     match = CLOCK.fullmatch(text)
     if match is None:
         return None
-    days, hours, minutes, seconds = (float(part or 0) for part in match.groups())
+    days, hours, minutes, seconds = (float(number or 0) for number in match.groups())
     return 86400 * days + 3600 * hours + 60 * minutes + seconds
 
 
@@ -35,7 +35,7 @@ def parse_size_bytes(text: str) -> int | None:
 
 def parse_tres(text: str) -> dict[str, str]:
     """Split `cpu=2,gres/gpu=1,mem=4G` into values by name."""
-    return {name: value for part in text.split(",") for name, _, value in [part.partition("=")]}
+    return {name: value for item in text.split(",") for name, _, value in [item.partition("=")]}
 
 
 def find_count(found: Mapping[str, str], name: str) -> int | None:
@@ -97,7 +97,7 @@ def read_allocation(
     `lines` are those of its steps, with fields in the order of `names`.
     """
     cells = dict(zip(names, row.fields, strict=True))
-    asked, got = parse_tres(cells["ReqTRES"]), parse_tres(cells["AllocTRES"])
+    requested, got = parse_tres(cells["ReqTRES"]), parse_tres(cells["AllocTRES"])
     found = list(read_resident_memory(names, lines))
     limit = cells["TimelimitRaw"]
     memory = parse_size_bytes(got.get("mem", ""))
@@ -116,7 +116,7 @@ def read_allocation(
         account=cells["Account"] or None,
         nodes=len(row.nodes) or None,
         cpus=cpus,
-        cpus_requested=find_count(asked, "cpu"),
+        cpus_requested=find_count(requested, "cpu"),
         memory_bytes=memory,
         gpus=gpu_count,
         time_limit_s=60.0 * int(limit) if limit.isdigit() else None,

@@ -113,8 +113,8 @@ def build_row(job: Any) -> AccountingRow:
         "Restarts": 0,
         "SLUID": format_sluid(job.db_index),
     }
-    words = ["" if cells.get(name) is None else str(cells[name]) for name in FIELDS]
-    row = parse_row(words)
+    values = ["" if cells.get(name) is None else str(cells[name]) for name in FIELDS]
+    row = parse_row(values)
     if row is None:
         raise MissingError(f"pyslurm has a job without an id: {job!r}")
     return row

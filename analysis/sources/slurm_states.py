@@ -88,8 +88,8 @@ def split_job_id(text: str) -> JobKey | None:
 
 def parse_waiting_tasks(text: str) -> Iterator[int]:
     """Yield 1, 3, 5, 7, 9 for `1,3,5-9:2`."""
-    for part in text.split(","):
-        numbers, colon, step = part.partition(":")
+    for item in text.split(","):
+        numbers, colon, step = item.partition(":")
         if colon and not (is_number(step) and int(step)):
             raise UsageError(f"array tasks '{text[:80]}': '{step[:80]}' is no step")
         yield from map(int, expand_ranges(numbers, text)[:: int(step or 1)])

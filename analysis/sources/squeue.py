@@ -53,17 +53,18 @@ def query_jobs(job_ids: Sequence[str], time_out_s: float) -> str:
 
 def convert_to_sacct(cells: Sequence[str]) -> dict[str, str]:
     """Convert one line of squeue to sacct's names and units."""
-    said = dict(zip(LETTERS, cells, strict=True))
+    named_cells = dict(zip(LETTERS, cells, strict=True))
     limit_s, elapsed_s = (
-        parse_duration_s(said["TimelimitRaw"]),
-        parse_duration_s(said["ElapsedRaw"]),
+        parse_duration_s(named_cells["TimelimitRaw"]),
+        parse_duration_s(named_cells["ElapsedRaw"]),
     )
     if limit_s is not None:
-        said["TimelimitRaw"] = str(int(limit_s // 60))
-    said["ElapsedRaw"] = "" if elapsed_s is None else str(int(elapsed_s))
-    said["ReqTRES"] = f"cpu={said['NCPUS']}"
-    if said["NodeList"]:
-        said["AllocTRES"] = said["ReqTRES"]
+        named_cells["TimelimitRaw"] = str(int(limit_s // 60))
+    named_cells["ElapsedRaw"] = "" if elapsed_s is None else str(int(elapsed_s))
+    named_cells["ReqTRES"] = f"cpu={named_cells['NCPUS']}"
+    if named_cells["NodeList"]:
+        named_cells["AllocTRES"] = named_cells["ReqTRES"]
     else:
-        said["Start"] = said["ElapsedRaw"] = ""  # squeue reports the expected start of waiting jobs
-    return said
+        # squeue reports the expected start of waiting jobs.
+        named_cells["Start"] = named_cells["ElapsedRaw"] = ""
+    return named_cells

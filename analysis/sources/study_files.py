@@ -128,9 +128,9 @@ class RunFolder:
     @property
     def began_unix_s(self) -> float | None:
         """Return the start; without a usable result.json, the folder's modification time."""
-        said = self.number("start_unix_s")
-        if said is not None or self.result is not None:
-            return said
+        start_unix_s = self.number("start_unix_s")
+        if start_unix_s is not None or self.result is not None:
+            return start_unix_s
         try:
             return self.path.stat().st_mtime
         except OSError:
@@ -254,13 +254,13 @@ def parse_submission(line: bytes, path: Path, number: int) -> Submission | None:
 
 def find_running_submission(study_dir: Path, submissions: Sequence[Submission]) -> str | None:
     """Return the submission of a running local submit, which locks the study; else None."""
-    here = [s.submission_id for s in submissions if s.job_id is None]
+    local_ids = [s.submission_id for s in submissions if s.job_id is None]
     try:
         fd = os.open(study_dir / LOCK_FILE, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
     try:
-        return here[-1] if here and locks.is_locked(fd) else None
+        return local_ids[-1] if local_ids and locks.is_locked(fd) else None
     finally:
         os.close(fd)
 
@@ -299,8 +299,8 @@ def find_last_attempt(folders: Iterable[RunFolder]) -> RunFolder | None:
 
 def attempt_sort_key(entry: tuple[int, RunFolder]) -> tuple[float, int]:
     """Return the start of an attempt, or 0 if it is unknown, and its index."""
-    place, folder = entry
-    return folder.number("start_unix_s") or 0, place
+    index, folder = entry
+    return folder.number("start_unix_s") or 0, index
 
 
 def read_run_folder(run_id: str, path: Path | str) -> RunFolder:
@@ -350,21 +350,21 @@ def decide_outcome(report: SchedulerReport, folder: RunFolder | None) -> tuple[s
     The accounting states how the job ended. result.json states whether the run in it ended, and has
     a more precise reason.
     """
-    said = folder.text("state") if folder is not None else None
+    state = folder.text("state") if folder is not None else None
     why = folder.text("reason") if folder is not None else None
     if report.state == "failed":
-        return ("timeout" if said == "timeout" else "failed"), why or report.reason
+        return ("timeout" if state == "timeout" else "failed"), why or report.reason
     # The job was purged before its end was queried, or qstat forgot it with its array. A job with a
     # result has started.
     is_guess = report.state == "lost" or (report.state == "cancelled" and not report.begun)
     was_stopped = report.state == "cancelled" and STOPPED.match(why or "")
-    if is_guess and said in RESULT_STATES and not was_stopped:
-        return said, why
-    if report.state != "completed" or said == "completed":
+    if is_guess and state in RESULT_STATES and not was_stopped:
+        return state, why
+    if report.state != "completed" or state == "completed":
         return report.state, report.reason
-    if said in ("failed", "timeout"):
-        return said, why or "the run's own script says so"
-    if said == "started":
+    if state in ("failed", "timeout"):
+        return state, why or "the run's own script says so"
+    if state == "started":
         return "failed", "the job ended, but the run in it did not: result.json says 'started'"
     problem = folder.problem if folder is not None else None
     return "failed", problem or "the job ended, but left no folder: did its script begin?"

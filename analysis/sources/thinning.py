@@ -20,14 +20,14 @@ def read_spacing_s(header: bytes, first: bytes) -> int | None:
     if COLUMN.encode() not in names:
         return None
     cells = first.rstrip(b"\r\n").split(b",")
-    place = names.index(COLUMN.encode())
-    return int(cells[place]) if place < len(cells) and cells[place].isdigit() else 0
+    column = names.index(COLUMN.encode())
+    return int(cells[column]) if column < len(cells) and cells[column].isdigit() else 0
 
 
 def format_note(every_s: int) -> str:
     """Return the note for users."""
-    left = f"one in {every_s} s is left" if every_s else "none is left between its ends"
-    return f"{WORDS}: {left}. Totals are what they were; rates are means of longer times"
+    remainder = f"one in {every_s} s is left" if every_s else "none is left between its ends"
+    return f"{WORDS}: {remainder}. Totals are what they were; rates are means of longer times"
 
 
 def read_note(path: Path | None) -> str | None:

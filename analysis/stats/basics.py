@@ -187,7 +187,9 @@ def welch_degrees(parts: Sequence[float], degrees: Sequence[float]) -> float:
     variances overflow or underflow.
     """
     total = math.fsum(parts)
-    return 1 / math.fsum((part / total) ** 2 / n for part, n in zip(parts, degrees, strict=True))
+    return 1 / math.fsum(
+        (variance / total) ** 2 / n for variance, n in zip(parts, degrees, strict=True)
+    )
 
 
 def fieller(
@@ -200,7 +202,7 @@ def fieller(
     top / bottom, since squares of the estimates would lose a small spread to rounding.
     """
     ratio = top / bottom
-    of_top, of_both, of_bottom = ((quantile / bottom) ** 2 * part for part in covariance)
+    of_top, of_both, of_bottom = ((quantile / bottom) ** 2 * term for term in covariance)
     if of_bottom >= 1:  # bottom itself may be 0
         return None
     square = of_top - 2 * ratio * of_both + ratio**2 * of_bottom + of_both**2 - of_bottom * of_top

@@ -70,8 +70,8 @@ def find_two_humps(values: Sequence[float], among: int = 1) -> Humps | None:
     p = silverman_p(scaled, least, level)
     if p > level:
         return None
-    place = float(numbers[0] + border * (numbers[-1] - numbers[0]))
-    return Humps(place, float(low.mean()), float(high.mean()), len(low), len(high), p)
+    threshold = float(numbers[0] + border * (numbers[-1] - numbers[0]))
+    return Humps(threshold, float(low.mean()), float(high.mean()), len(low), len(high), p)
 
 
 def find_resolution(ordered: Floats) -> float:
@@ -135,7 +135,7 @@ def find_valley(values: Floats, least: float) -> float:
     peaks = np.flatnonzero(rising[:-1] & ~rising[1:]) + 1
     if len(peaks) < 2:
         return math.inf
-    left, right = sorted(sorted(peaks, key=lambda place: curve[place])[-2:])
+    left, right = sorted(sorted(peaks, key=lambda index: curve[index])[-2:])
     lowest = left + int(np.argmin(curve[left : right + 1]))
     return float(np.linspace(-0.5, 1.5, GRID)[lowest])
 
@@ -154,9 +154,9 @@ def silverman_p(values: Floats, least: float, level: float = LEVEL) -> float:
     centre, spread = values.mean(), values.var()
     more = 0
     for start in range(0, resamples, BATCH):
-        drawn = generator.choice(values, (min(BATCH, resamples - start), len(values)))
-        noise = generator.standard_normal(drawn.shape) * least
-        rescaled = centre + (drawn - centre + noise) / math.sqrt(1 + least**2 / spread)
+        resampled = generator.choice(values, (min(BATCH, resamples - start), len(values)))
+        noise = generator.standard_normal(resampled.shape) * least
+        rescaled = centre + (resampled - centre + noise) / math.sqrt(1 + least**2 / spread)
         more += int(np.count_nonzero(count_modes(rescaled, least) > 1))
         if 1 + more > level * (resamples + 1):
             return 1.0  # it can no longer be below the level

@@ -170,10 +170,10 @@ def replay_nights(found: Sessions, cleaned: Cleaned, limit: float) -> tuple[list
         else:
             lengths = np.arange(MIN_AFTER, night + 1 - begin)
             every = sums.statistics(begin, nights[hit[:1]], lengths, noise)[0]
-            place = night + 1 - int(lengths[every.argmax()])
-            alarms.append(Alarm(place, night, float(every.max())))
-            noise = noise.joined(*sums.residuals(begin, place))
-            begin = place
+            change_index = night + 1 - int(lengths[every.argmax()])
+            alarms.append(Alarm(change_index, night, float(every.max())))
+            noise = noise.joined(*sums.residuals(begin, change_index))
+            begin = change_index
         night += 1
     return alarms, cleaned
 
@@ -202,8 +202,8 @@ def is_line_better(w: Floats, y: Floats) -> bool:
 
     n = len(y)
     slope, squares, rest = fit_line(w, y)
-    place = np.arange(MIN_AFTER, n - MIN_AFTER + 1)
-    cost = 2 * math.log(n) + np.log(place / n) + np.log(1 - place / n)
+    positions = np.arange(MIN_AFTER, n - MIN_AFTER + 1)
+    cost = 2 * math.log(n) + np.log(positions / n) + np.log(1 - positions / n)
     step = compute_step_squares(w, y)[MIN_AFTER - 1 : n - MIN_AFTER] - cost * rest / (n - 2)
     return slope**2 * squares >= float(step.max())
 
@@ -213,8 +213,8 @@ def compute_step_squares(w: Floats, y: Floats) -> Floats:
     import numpy as np
 
     weight, total = np.cumsum(w), np.cumsum(w * y)
-    whole, mean = weight[-1], total[-1] / weight[-1]
-    rest = weight[:-1] * (whole - weight[:-1]) / whole
+    total_weight, mean = weight[-1], total[-1] / weight[-1]
+    rest = weight[:-1] * (total_weight - weight[:-1]) / total_weight
     result: Floats = (total - mean * weight)[:-1] ** 2 / rest
     return result
 
@@ -223,10 +223,10 @@ def fit_line(w: Floats, y: Floats) -> tuple[float, float, float]:
     """Return (slope per session, sum of squares of places, sum of squares around the line)."""
     import numpy as np
 
-    place = np.arange(len(y)) - float(np.average(np.arange(len(y)), weights=w))
-    squares = float((w * place**2).sum())
-    slope = float((w * place * y).sum()) / squares
-    rest = y - np.average(y, weights=w) - slope * place
+    centered = np.arange(len(y)) - float(np.average(np.arange(len(y)), weights=w))
+    squares = float((w * centered**2).sum())
+    slope = float((w * centered * y).sum()) / squares
+    rest = y - np.average(y, weights=w) - slope * centered
     return slope, squares, float((w * rest**2).sum())
 
 
@@ -235,12 +235,12 @@ def refine_places(found: Sessions, level: Cleaned, places: list[int]) -> list[in
     data.
     """
     refined = list(places)
-    for number, place in enumerate(places):
+    for number, position in enumerate(places):
         begin = refined[number - 1] if number else 0
         end = places[number + 1] if number + 1 < len(places) else len(found.x)
         between = compute_step_squares(found.weight[begin:end], level.y[begin:end])
-        low = min(MIN_AFTER, place - begin) - 1
-        high = len(between) - min(MIN_AFTER, end - place) + 1
+        low = min(MIN_AFTER, position - begin) - 1
+        high = len(between) - min(MIN_AFTER, end - position) + 1
         refined[number] = begin + low + int(between[low:high].argmax()) + 1
     return refined
 
@@ -281,7 +281,7 @@ class Fit:
     place_squares: float
 
 
-def fit_segment(w: Floats, y: Floats, slope: float, place_squares: float) -> Fit:
+def fit_segment(w: Floats, y: Floats, slope: float, position_squares: float) -> Fit:
     """Fit the mean, and the residuals of a line with this slope.
 
     Without a line `slope` and `place_squares` are 0.
@@ -289,10 +289,10 @@ def fit_segment(w: Floats, y: Floats, slope: float, place_squares: float) -> Fit
     import numpy as np
 
     mean, n = float(np.average(y, weights=w)), len(y)
-    place = np.arange(n) - float(np.average(np.arange(n), weights=w))
-    rest = y - mean - slope * place
+    centered = np.arange(n) - float(np.average(np.arange(n), weights=w))
+    rest = y - mean - slope * centered
     squares, products = float((w * rest**2).sum()), float((rest[1:] * rest[:-1]).sum())
-    return Fit(n, float(w.sum()), mean, slope, squares, products, place_squares)
+    return Fit(n, float(w.sum()), mean, slope, squares, products, position_squares)
 
 
 def fit_segments(
@@ -407,8 +407,8 @@ def describe_course(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
     segments, variance, phi = measure_segments(found, cleaned, steps)
     is_wandering = phi >= MOST_CORRELATED
     changes = tuple(
-        describe_change(found.index[place], (before, after), found.scale, alarm.z, steps.looks)
-        for place, alarm, before, after in zip(
+        describe_change(found.index[index], (before, after), found.scale, alarm.z, steps.looks)
+        for index, alarm, before, after in zip(
             steps.places, steps.alarms, segments[:-1], segments[1:], strict=True
         )
     )
@@ -429,7 +429,7 @@ def describe_course(found: Sessions, cleaned: Cleaned, steps: Steps) -> Course:
     if len(found.x) < MIN_SESSIONS or variance == 0 or is_wandering:
         share = None
     reason = find_missing_reason(len(found.x), last, variance, phi) if share is None else None
-    outliers = tuple(found.index[place] for place in cleaned.outliers)
+    outliers = tuple(found.index[index] for index in cleaned.outliers)
     return Course(changes, level, begin, share, reason, drift, outliers)
 
 

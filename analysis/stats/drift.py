@@ -65,15 +65,19 @@ def find_trend(conditions: Sequence[Timed]) -> Trend | None:
 
 def rank_runs(conditions: Sequence[Timed]) -> list[list[tuple[float, float]]]:
     """Return (centered rank in time, centered rank of the value in its condition) of each run."""
-    kept = [one for one in conditions if len(one.values) >= MIN_RANKED]
-    places = iter(ranks([time for one in kept for time in check_values(one.times)]) if kept else ())
+    ranked = [one for one in conditions if len(one.values) >= MIN_RANKED]
+    places = iter(
+        ranks([time for one in ranked for time in check_values(one.times)]) if ranked else ()
+    )
     found = []
-    for one in kept:
+    for one in ranked:
         n = len(one.values)
         mine = [next(places) for _ in range(n)]
         middle = statistics.fmean(mine)
         values = [(rank - (n - 1) / 2) / (n + 1) for rank in ranks(check_values(one.values))]
-        found.append([(place - middle, value) for place, value in zip(mine, values, strict=True)])
+        found.append(
+            [(run_rank - middle, value) for run_rank, value in zip(mine, values, strict=True)]
+        )
     return found
 
 
@@ -87,9 +91,9 @@ def find_wander(conditions: Sequence[Timed]) -> float | None:
     """
     from scipy.special import ndtr
 
-    kept = [one for one in conditions if len(one.values) >= MIN_RANKED]
-    times = [time for one in kept for time in check_values(one.times)]
-    values = [value for one in rank_runs(kept) for _, value in one]
+    ranked = [one for one in conditions if len(one.values) >= MIN_RANKED]
+    times = [time for one in ranked for time in check_values(one.times)]
+    values = [value for one in rank_runs(ranked) for _, value in one]
     n = len(values)
     # Jobs of an array start in the same second: sorted by their values they would be alike.
     in_order = sorted(zip(times, values, strict=True), key=lambda pair: pair[0])

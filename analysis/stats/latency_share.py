@@ -81,7 +81,7 @@ def split_difference(condition: Side, baseline: Side, *, confidence: float = CON
         < MIN_GROUPS
     ):
         raise ValueError(f"{MIN_GROUPS} jobs of runs and of transfers are needed on each side")
-    parts = [part for side in sides for part in list_parts(side)]
+    parts = [component for side in sides for component in list_parts(side)]
     slower = mean(condition.seconds) - mean(baseline.seconds)
     carried = transfer_s(condition) - transfer_s(baseline)
     difference = interval(slower, parts, 0.0, 1.0, confidence)
@@ -132,11 +132,11 @@ def quantile(parts: Sequence[Part], a: float, b: float, confidence: float) -> fl
     """Return Student's quantile with the degrees of freedom of this combination; 0 without
     spread.
     """
-    variances = [max(part.variance(a, b), 0.0) for part in parts]
+    variances = [max(component.variance(a, b), 0.0) for component in parts]
     total = math.fsum(variances)
     if total <= 0:
         return 0.0
-    degrees = welch_degrees(variances, [part.degrees for part in parts])
+    degrees = welch_degrees(variances, [component.degrees for component in parts])
     return student_quantile((1 + confidence) / 2, degrees)
 
 
@@ -144,7 +144,7 @@ def interval(
     value: float, parts: Sequence[Part], a: float, b: float, confidence: float
 ) -> Estimate:
     """Return the interval of a x throughput term + b x difference."""
-    variance = math.fsum(max(part.variance(a, b), 0.0) for part in parts)
+    variance = math.fsum(max(component.variance(a, b), 0.0) for component in parts)
     half = quantile(parts, a, b, confidence) * math.sqrt(variance)
     return Estimate(value, value - half, value + half)
 
@@ -154,7 +154,7 @@ def compute_share(
 ) -> Estimate:
     """Return carried / slower; without ends if Fieller's interval is unbounded."""
     share = carried / slower
-    sums = [(part.squares, part.products, part.differences) for part in parts]
+    sums = [(component.squares, component.products, component.differences) for component in parts]
     of_top, of_both, of_bottom = (math.fsum(column) for column in zip(*sums, strict=True))
     t = quantile(parts, 1.0, -share, confidence)
     ends = fieller(carried, slower, (of_top, of_both, of_bottom), t)

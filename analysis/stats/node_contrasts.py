@@ -116,8 +116,8 @@ def simulate_quantile(
     changes = []
     for start in range(0, DRAWS, at_once):
         count = min(at_once, DRAWS - start)
-        drawn = means + errors * chance.standard_normal((count, len(means)))
-        changes.append(drawn / np.median(drawn, axis=1)[:, None] - means / middle)
+        simulated = means + errors * chance.standard_normal((count, len(means)))
+        changes.append(simulated / np.median(simulated, axis=1)[:, None] - means / middle)
     change = np.concatenate(changes)
     spread = np.sqrt((change**2).mean(axis=0))
     # A node that is the median in every draw has no error against the median.

@@ -83,10 +83,10 @@ def format_number(value: float | None, factor: float = 1.0, places: int = 0) -> 
     """Format `−1.23` with a true minus sign; `–` for None; `3.1e−09` if decimals would show 0."""
     if value is None:
         return MISSING
-    words = f"{value / factor:.{places}f}"
-    if abs(value / factor) >= HUGE or (value and places == MOST_DECIMALS and not float(words)):
-        words = f"{value / factor:.3g}"
-    return words.replace("-", "−") if float(words) else words.lstrip("-")
+    text = f"{value / factor:.{places}f}"
+    if abs(value / factor) >= HUGE or (value and places == MOST_DECIMALS and not float(text)):
+        text = f"{value / factor:.3g}"
+    return text.replace("-", "−") if float(text) else text.lstrip("-")
 
 
 def format_level_number(number: float) -> str:

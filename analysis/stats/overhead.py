@@ -188,8 +188,8 @@ class Evidence:
 
     def is_equivalent(self, low: float, high: float) -> bool:
         """Return whether both test and interval show that the overhead is within the margin."""
-        is_shown = self.p_equivalent is not None and self.p_equivalent <= 1 - CONFIDENCE
-        return is_shown and self.is_inside(low, high)
+        is_significant = self.p_equivalent is not None and self.p_equivalent <= 1 - CONFIDENCE
+        return is_significant and self.is_inside(low, high)
 
     def is_inside(self, low: float, high: float) -> bool:
         """Return whether the interval is within the margin."""
@@ -199,8 +199,8 @@ class Evidence:
         """Return whether both test and interval show that the overhead is not worse by the
         margin.
         """
-        is_shown = self.p_non_inferior is not None and self.p_non_inferior <= 1 - CONFIDENCE
-        return is_shown and self.is_short_of_margin(side, low, high)
+        is_significant = self.p_non_inferior is not None and self.p_non_inferior <= 1 - CONFIDENCE
+        return is_significant and self.is_short_of_margin(side, low, high)
 
     def is_short_of_margin(self, side: Side | None, low: float, high: float) -> bool:
         """Return whether the interval ends before the margin on the worse side."""
@@ -249,19 +249,17 @@ def make_verdict(
         return make_zero_verdict(low, high, evidence, counts, side)
     word, direction = choose_comparison(result.value > 0, unit, better, metric)
     by = format_difference(word, result.value, low, high)
-    if near := describe_equivalence(low, high, evidence, side):
-        where, what = near
-        words = (
-            f"{where}: {by}" if evidence.shows_difference else f"{where}{format_ends(low, high)}"
-        )
+    if equivalence := describe_equivalence(low, high, evidence, side):
+        where, what = equivalence
+        text = f"{where}: {by}" if evidence.shows_difference else f"{where}{format_ends(low, high)}"
         is_better = evidence.shows_difference and direction is Direction.BETTER
         if is_better and what is Direction.NON_INFERIOR:
             what = Direction.BETTER  # the stronger statement
-        return Verdict(what, f"{words}, {counts}")
+        return Verdict(what, f"{text}, {counts}")
     if not evidence.shows_difference and (evidence.p or 0.0) >= AS_LIKELY:
         among = f" among {evidence.family} comparisons" if evidence.family > 1 else ""
-        words = f"not shown to differ{among}{format_ends(low, high)}"
-        return Verdict(Direction.NOT_SHOWN, f"{words} (p = {evidence.p:.2g}), {counts}")
+        text = f"not shown to differ{among}{format_ends(low, high)}"
+        return Verdict(Direction.NOT_SHOWN, f"{text} (p = {evidence.p:.2g}), {counts}")
     if not evidence.shows_difference:
         why = describe_doubt(evidence.p or 0.0, evidence.family)
         return Verdict(Direction.PERHAPS, f"perhaps {by}{why}, {counts}")
@@ -312,8 +310,8 @@ def make_zero_verdict(
     low: float, high: float, evidence: Evidence, counts: str, side: Side | None = None
 ) -> Verdict:
     """Describe an overhead whose interval contains 0."""
-    if near := describe_equivalence(low, high, evidence, side):
-        where, what = near
+    if equivalence := describe_equivalence(low, high, evidence, side):
+        where, what = equivalence
         return Verdict(what, f"{where}{format_ends(low, high)}, {counts}")
     if perhaps := describe_possible_equivalence(low, high, evidence, side):
         where, p = perhaps
@@ -331,9 +329,9 @@ def describe_possible_equivalence(
     low: float, high: float, evidence: Evidence, side: Side | None
 ) -> tuple[str, float] | None:
     """Return what the interval shows of the margin but the test does not, and the p of the test."""
-    near, no_worse = evidence.p_equivalent, evidence.p_non_inferior
-    if evidence.is_inside(low, high) and near is not None and near < AS_LIKELY:
-        return evidence.format_margin, near
+    p_equivalent, no_worse = evidence.p_equivalent, evidence.p_non_inferior
+    if evidence.is_inside(low, high) and p_equivalent is not None and p_equivalent < AS_LIKELY:
+        return evidence.format_margin, p_equivalent
     if side is None or no_worse is None or no_worse >= AS_LIKELY:
         return None
     if evidence.is_short_of_margin(side, low, high):
@@ -357,8 +355,8 @@ def format_difference(word: str, value: float, low: float, high: float) -> str:
 def format_times(value: float, low: float, high: float, what: str = "") -> str:
     """Format `20 times as long (9 … 31)`."""
     ratio, ends = number_format.format_times(1 + value, 1 + low, 1 + high)
-    words = f"{ratio} times {what}".rstrip()
-    return f"{words} ({ends})" if ends else words
+    text = f"{ratio} times {what}".rstrip()
+    return f"{text} ({ends})" if ends else text
 
 
 def format_amount(value: float, low: float, high: float) -> str:
@@ -407,10 +405,10 @@ def count_percent_decimals(low: float, high: float) -> int:
     half, nearest = (high - low) / 2 * 100, min(abs(low), abs(high)) * 100
     if half > 0:
         places = max(count_digits(half / 5), 0)
-        shown = count_digits(nearest) if low * high > 0 else 0
+        digits = count_digits(nearest) if low * high > 0 else 0
     else:
-        places, shown = 1, count_digits(nearest) + 2 if nearest else 0
-    return min(max(places, shown), MOST_DECIMALS)
+        places, digits = 1, count_digits(nearest) + 2 if nearest else 0
+    return min(max(places, digits), MOST_DECIMALS)
 
 
 def count_digits(number: float) -> int:

@@ -104,10 +104,10 @@ def find_largest_efficient(
     reached = [scale for scale, found in pairs if found.value >= least]
     if not reached:
         return None
-    shown = max(
+    largest = max(
         (s for s, found in pairs if found.low is not None and found.low >= least), default=0
     )
-    allowed = [s for s, e in pairs if s >= shown and (e.high is None or e.high >= least)]
+    allowed = [s for s, e in pairs if s >= largest and (e.high is None or e.high >= least)]
     return Choice(max(reached), min(allowed), max(allowed))
 
 

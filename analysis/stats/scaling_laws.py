@@ -181,8 +181,8 @@ def fit_least_squares(name: str, curve: Curve) -> Fitted:
         of_means = inverse * weights
         coefficients = of_means @ means
         values = columns @ coefficients
-    left = np.eye(len(means)) - weighted @ inverse
-    return Fitted(coefficients, of_means, values, left, weights, curve)
+    residual_maker = np.eye(len(means)) - weighted @ inverse
+    return Fitted(coefficients, of_means, values, residual_maker, weights, curve)
 
 
 def compute_spread(curve: Curve, share: Floats) -> tuple[float, float]:
@@ -253,7 +253,7 @@ def misfit_p(curve: Curve, found: Fitted) -> float | None:
     import numpy as np
     from scipy.special import fdtrc
 
-    left = found.left
+    residual_maker = found.left
     scaled = found.weights * np.asarray(curve.means)
     if curve.is_paired:
         errors = np.asarray(curve.errors) * found.weights[:, None]
@@ -262,7 +262,7 @@ def misfit_p(curve: Curve, found: Fitted) -> float | None:
     else:
         variances = [variance(row) for row in curve.errors]
         spread = np.diag(found.weights**2 * variances)
-    product = left @ spread
+    product = residual_maker @ spread
     trace, squares = float(np.trace(product)), float(np.trace(product @ product))
     if trace <= (ROUNDING * float(np.max(np.abs(scaled)))) ** 2:
         return None
@@ -270,16 +270,16 @@ def misfit_p(curve: Curve, found: Fitted) -> float | None:
     if curve.is_paired:
         bottom = top * (len(curve.errors[0]) - 1)
     else:
-        parts = np.diag(left) * np.diag(spread)
+        parts = np.diag(residual_maker) * np.diag(spread)
         degrees = np.asarray([len(row) - 1 for row in curve.errors])
         bottom = trace**2 / float(np.sum(parts**2 / degrees))
-    return float(fdtrc(top, bottom, float(scaled @ left @ scaled) / trace))
+    return float(fdtrc(top, bottom, float(scaled @ residual_maker @ scaled) / trace))
 
 
 def describe_misfit(curve: Curve, found: Fitted, p: float) -> str:
     """Return a sentence on the scale at which the law fails most."""
     off = [m / v - 1 for m, v in zip(curve.means, found.values.tolist(), strict=True)]
-    worst = max(range(len(off)), key=lambda place: abs(off[place]))
+    worst = max(range(len(off)), key=lambda index: abs(off[index]))
     return (
         f"does not fit: off by {100 * abs(off[worst]):.2g} % at {curve.scales[worst]:g} times the "
         f"reference, more than the runs vary (p = {p:.2g})"

@@ -77,7 +77,7 @@ def summarize_sessions(sessions: Sequence[Sequence[float]]) -> Sessions | None:
     runs = [[value / scale for value in values] for _, values in raw]
     means = np.array([statistics.fmean(values) for values in runs])
     offset = float(np.median(means))
-    index = tuple(place for place, _ in raw)
+    index = tuple(night for night, _ in raw)
     return Sessions(index, means - offset, session_weights(runs, means), offset, scale, ROUNDING)
 
 
@@ -168,17 +168,17 @@ def outlier_limits(
     import numpy as np
     from scipy.special import ndtri
 
-    seen: list[float] = []
+    past_sizes: list[float] = []
     limits, coarse = np.full(len(deviations), np.inf), np.zeros(len(deviations), dtype=bool)
     sizes, tied = np.abs(deviations).tolist(), np.cumsum(ties).tolist()
     for night in range(NEIGHBORS, len(sizes)):
-        insort(seen, sizes[night - NEIGHBORS])  # the newest session with both neighbors
-        n = len(seen)
+        insort(past_sizes, sizes[night - NEIGHBORS])  # the newest session with both neighbors
+        n = len(past_sizes)
         if n < MIN_FOR_LIMIT:
             continue
         rest = n - 1 - int(RARE * n)  # sessions without the rarest; at least one counts as rare
         tail = float(ndtri(1 - (n - rest + 0.5) / (2 * n)))
-        scale = max(seen[n // 2] / MAD_TO_SD, seen[rest - 1] / tail)
+        scale = max(past_sizes[n // 2] / MAD_TO_SD, past_sizes[rest - 1] / tail)
         coarse[night] = tied[night - NEIGHBORS] > n // 2
         limits[night] = max(OUTLIER_LIMIT * scale, rounding)
     return limits, coarse

@@ -67,7 +67,7 @@ def kruskal(groups: Sequence[Sequence[float]]) -> float | None:
         return None
     places = ranks(check_values([value for group in groups for value in group]))
     n, middle = len(places), (len(places) - 1) / 2
-    squares = math.fsum((place - middle) ** 2 for place in places)
+    squares = math.fsum((rank - middle) ** 2 for rank in places)
     if squares == 0:
         return None
     between, rest = 0.0, iter(places)
@@ -86,9 +86,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     corrected = [0.0] * len(p_values)
     highest = 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        highest = max(highest, min((len(p_values) - rank) * p_values[place], 1.0))
-        corrected[place] = highest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        highest = max(highest, min((len(p_values) - rank) * p_values[index], 1.0))
+        corrected[index] = highest
     return corrected
 
 

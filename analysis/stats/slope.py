@@ -91,8 +91,8 @@ def group_by_block(
 ) -> list[dict[float, list[float]]]:
     """Return the values of each block by place."""
     found: dict[object, dict[float, list[float]]] = {}
-    for place, value, block in zip(places, values, blocks, strict=True):
-        found.setdefault(block, {}).setdefault(place, []).append(value)
+    for level, value, block in zip(places, values, blocks, strict=True):
+        found.setdefault(block, {}).setdefault(level, []).append(value)
     return list(found.values())
 
 
@@ -137,10 +137,12 @@ def line_slope(
 
 def is_coarse(x: Floats, y: Floats) -> bool:
     """Return whether levels have several values and none of them has a spread."""
-    seen: dict[float, set[float]] = {}
-    for place, value in zip(x.tolist(), y.tolist(), strict=True):
-        seen.setdefault(place, set()).add(value)
-    return len(seen) < len(x) and all(len(values) == 1 for values in seen.values())
+    values_by_level: dict[float, set[float]] = {}
+    for level, value in zip(x.tolist(), y.tolist(), strict=True):
+        values_by_level.setdefault(level, set()).add(value)
+    return len(values_by_level) < len(x) and all(
+        len(values) == 1 for values in values_by_level.values()
+    )
 
 
 def student_ends(
@@ -170,11 +172,11 @@ def slope_by_block(
     """
     import numpy as np
 
-    places = sorted({place for block in blocks for place in block})
+    places = sorted({level for block in blocks for level in block})
     complete = [block for block in blocks if len(block) == len(places)]
     if len(places) < 2 or len(complete) < MIN_BLOCKS:
         return None
-    rows = [check_values([block_mean(block[place]) for place in places]) for block in complete]
+    rows = [check_values([block_mean(block[level]) for level in places]) for block in complete]
     # All blocks have the same places, so the mean of their slopes is the slope of all values.
     centre, middle = np.mean(places), np.mean([np.mean(y) for y in rows])
     # Relative to the first value: rounding would else give equal values a slope without spread.
@@ -209,15 +211,15 @@ def line_break(places: Sequence[float], values: Sequence[float]) -> Break | None
     degrees = len(x) - 3
     if len(inner) + 2 < MIN_LEVELS_BROKEN or degrees < 1:
         return None
-    seen = group_levels(x, y)
-    straight, _ = residual_squares(seen, None)
-    tried = [(*residual_squares(seen, place), place) for place in inner]
-    least, slopes, place = min(tried, key=lambda each: each[0])
+    levels = group_levels(x, y)
+    straight, _ = residual_squares(levels, None)
+    tried = [(*residual_squares(levels, break_at), break_at) for break_at in inner]
+    least, slopes, break_at = min(tried, key=lambda each: each[0])
     noise = least / degrees
     if noise <= 0:
         return None
     p = min(float(fdtrc(1, degrees, max(straight - least, 0.0) / noise)) * len(inner), 1.0)
-    return Break(place, slopes[0], slopes[0] + slopes[1], p) if p <= LEVEL else None
+    return Break(break_at, slopes[0], slopes[0] + slopes[1], p) if p <= LEVEL else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,14 +243,14 @@ def group_levels(x: Floats, y: Floats) -> Levels:
     return Levels(places, means, np.sqrt(counts), float(np.sum((y - means[where]) ** 2)))
 
 
-def residual_squares(seen: Levels, place: float | None) -> tuple[float, list[float]]:
+def residual_squares(levels: Levels, break_at: float | None) -> tuple[float, list[float]]:
     """Return (sum of squared residuals, coefficients after the intercept)."""
     import numpy as np
 
-    columns = [np.ones_like(seen.places), seen.places - seen.places.mean()]
-    if place is not None:
-        columns.append(np.maximum(seen.places - place, 0.0))
-    design = np.column_stack(columns) * seen.roots[:, None]
-    found, *_ = np.linalg.lstsq(design, seen.means * seen.roots, rcond=None)
-    residuals = seen.means * seen.roots - design @ found
-    return seen.within + float(residuals @ residuals), [float(c) for c in found[1:]]
+    columns = [np.ones_like(levels.places), levels.places - levels.places.mean()]
+    if break_at is not None:
+        columns.append(np.maximum(levels.places - break_at, 0.0))
+    design = np.column_stack(columns) * levels.roots[:, None]
+    found, *_ = np.linalg.lstsq(design, levels.means * levels.roots, rcond=None)
+    residuals = levels.means * levels.roots - design @ found
+    return levels.within + float(residuals @ residuals), [float(c) for c in found[1:]]

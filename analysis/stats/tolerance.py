@@ -181,16 +181,16 @@ def search_crossing(
         state = State.BEYOND if low is None else State.NOT_REACHED
         return Crossing(state, low=float(x[-1]) if low is None else refine_grid(low, grid))
     quantile = stdtrit(degrees, (1 + confidence) / 2)
-    place = max(int(np.searchsorted(x, value)), 1)
-    back = [n for n in range(place + 1, len(x)) if (t + quantile)[n * STEPS] < 0]
+    index = max(int(np.searchsorted(x, value)), 1)
+    back = [n for n in range(index + 1, len(x)) if (t + quantile)[n * STEPS] < 0]
     # At the estimate t is 0, so the interval holds it; only the grid can place an end beside it.
     low = None if low is None else refine_grid(min(low, value), grid)
-    is_at_once = place == 1 and low is None
+    is_at_once = index == 1 and low is None
     if high is not None:
         high = max(high, float(x[1]) if is_at_once else value)
     return Crossing(
         State.AT_ONCE if is_at_once else State.CROSSED, None if is_at_once else value, low, high,
-        float(x[place - 1]), float(x[place]), float(x[back[0]]) if back else None,
+        float(x[index - 1]), float(x[index]), float(x[back[0]]) if back else None,
     )  # fmt: skip
 
 
@@ -221,8 +221,8 @@ def tests_along(weights: Floats, means: Means) -> tuple[Floats, Floats, Floats]:
         degrees = np.full(len(past), means.degrees[0])
     else:
         parts = weights**2 * np.diag(means.covariance)
-        whole = np.maximum(parts.sum(axis=1), np.finfo(float).tiny)[:, None]
-        degrees = 1 / np.maximum(((parts / whole) ** 2 / means.degrees).sum(axis=1), 1e-9)
+        variance = np.maximum(parts.sum(axis=1), np.finfo(float).tiny)[:, None]
+        degrees = 1 / np.maximum(((parts / variance) ** 2 / means.degrees).sum(axis=1), 1e-9)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = past / np.sqrt(np.maximum(variances, 0.0))
     return past, np.clip(np.nan_to_num(t, nan=0.0), -1e9, 1e9), degrees
@@ -282,10 +282,10 @@ def last_root(grid: Floats, heights: Floats) -> float | None:
     return root_before(grid, heights, int(below[-1]) + 1 if len(below) else 0)
 
 
-def root_before(grid: Floats, heights: Floats, place: int) -> float:
+def root_before(grid: Floats, heights: Floats, index: int) -> float:
     """Return the root between a place and the one before it."""
-    if place == 0:
+    if index == 0:
         return float(grid[0])
-    before, here = float(heights[place - 1]), float(heights[place])
-    share = before / (before - here) if before != here else 1.0
-    return float(grid[place - 1] + share * (grid[place] - grid[place - 1]))
+    before, after = float(heights[index - 1]), float(heights[index])
+    share = before / (before - after) if before != after else 1.0
+    return float(grid[index - 1] + share * (grid[index] - grid[index - 1]))

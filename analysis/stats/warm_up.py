@@ -60,7 +60,7 @@ def find_warm_up(values: Sequence[float], confidence: float = CONFIDENCE) -> War
         length += cut
     if not length:
         return None
-    with_it, without = (mean_interval(part, confidence) for part in (numbers, numbers[length:]))
+    with_it, without = (mean_interval(series, confidence) for series in (numbers, numbers[length:]))
     return WarmUp(length, first_p, with_it, without)
 
 
@@ -147,12 +147,12 @@ def find_inner_warm_up(jobs: Mapping[object, Sequence[Sequence[float]]]) -> Inne
     iterations or 5 jobs.
     """
     length = statistics.mode([len(run) for runs in jobs.values() for run in runs] or [0])
-    kept = [[run for run in runs if len(run) == length] for runs in jobs.values()]
-    kept = [runs for runs in kept if runs]
-    if length < MIN_ITERATIONS or len(kept) < MIN_JOBS:
+    full_jobs = [[run for run in runs if len(run) == length] for runs in jobs.values()]
+    full_jobs = [runs for runs in full_jobs if runs]
+    if length < MIN_ITERATIONS or len(full_jobs) < MIN_JOBS:
         return None
     cuts = range(1, length // 2 + 1)
-    excesses = {cut: [job_excess(runs, cut) for runs in kept] for cut in cuts}
+    excesses = {cut: [job_excess(runs, cut) for runs in full_jobs] for cut in cuts}
 
     def contrast(cut: int) -> float:
         """Scale the excess as contrasts() does: a middle cut has more iterations on both sides."""
@@ -160,8 +160,8 @@ def find_inner_warm_up(jobs: Mapping[object, Sequence[Sequence[float]]]) -> Inne
 
     best = max(cuts, key=contrast)
     p = min(student_p(excesses[best]) * len(cuts), 1.0)
-    runs = sum(map(len, kept))
-    return InnerWarmUp(best, length, runs, len(kept), statistics.fmean(excesses[best]), p)
+    runs = sum(map(len, full_jobs))
+    return InnerWarmUp(best, length, runs, len(full_jobs), statistics.fmean(excesses[best]), p)
 
 
 def job_excess(runs: Sequence[Sequence[float]], cut: int) -> float:

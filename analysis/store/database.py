@@ -104,9 +104,9 @@ def describe_write_error(what: str, error: Exception, study_dir: Path) -> Except
     if isinstance(error, OSError) and error.filename is not None:
         named = f"{error.filename}: {error.strerror}"
         return MissingError(f"{what}: {named}. See what is there, and collect again")
-    words = str(error).strip().splitlines()[0]
+    message = str(error).strip().splitlines()[0]
     advice = f"Is the disk of {study_dir} full? Collect again when there is room"
-    return MissingError(f"{what}: {words}. {advice}")
+    return MissingError(f"{what}: {message}. {advice}")
 
 
 def find_errno(error: Exception) -> int | None:

@@ -47,8 +47,8 @@ class IdlePower:
 
     def list_named_powers(self) -> dict[str, float]:
         """Return the idle power by name of all nodes that have their own value."""
-        told = self.configured_w if self.elsewhere_w is None else {}
-        return {**told, **self.of_nodes_w}
+        configured = self.configured_w if self.elsewhere_w is None else {}
+        return {**configured, **self.of_nodes_w}
 
     def find_source(self, node: str) -> str | None:
         """Return the source of a node's idle power: OPTION, ADMINISTRATOR; None: unknown."""
@@ -150,13 +150,13 @@ def compute_energy_shares(
     is limited to that lowest power.
     """
     known = idle.list_named_powers()
-    asked = {
+    parameters = {
         "nodes": list(known),
         "watts": list(known.values()),
         "elsewhere_w": idle.elsewhere_w,
         "ratio": ratio,
     }
-    rows = connection.execute(SHARES, asked).fetchall()
+    rows = connection.execute(SHARES, parameters).fetchall()
     return [compute_share(row[:3], row[3:6], row[6:], idle) for row in rows]
 
 
@@ -170,10 +170,10 @@ def compute_share(
     """
     reason = next((why for is_known, why in zip(known, REASONS, strict=True) if not is_known), None)
     names = ("energy_j", "low_j", "high_j", "idle_low_j", "idle_high_j")
-    told: dict[str, Any] = dict(zip(names, joules, strict=True))
+    shares: dict[str, Any] = dict(zip(names, joules, strict=True))
     if reason is not None:
-        told = dict.fromkeys(names)
+        shares = dict.fromkeys(names)
     run_id, attempt, node = key
     return EnergyShare(
-        run_id, attempt, node, **told, reason=reason, idle_source=idle.find_source(node)
+        run_id, attempt, node, **shares, reason=reason, idle_source=idle.find_source(node)
     )

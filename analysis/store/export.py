@@ -61,8 +61,8 @@ def export(
     tables = [table for table in TABLES if table not in but]
     for done, table in enumerate(tables):
         progress("Parquet", done, len(tables))
-        part = folder / f".{table}.part"
-        connection.execute(f"COPY {table} TO {quote_text(str(part))} ({OPTIONS})")
-        part.replace(folder / f"{table}.parquet")
+        temporary = folder / f".{table}.part"
+        connection.execute(f"COPY {table} TO {quote_text(str(temporary))} ({OPTIONS})")
+        temporary.replace(folder / f"{table}.parquet")
     (folder / MARK).write_text(collected, encoding="utf-8")
     progress("Parquet", len(tables), len(tables))

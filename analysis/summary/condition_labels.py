@@ -32,15 +32,15 @@ def check_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
 def format_found_labels(summary: Summary, found: frozenset[str]) -> frozenset[str]:
     """Return the levels as they are shown: a level's display text also stands for its name."""
     meta = summary.data.meta
-    pairs = (part.partition("=") for part in found)
+    pairs = (item.partition("=") for item in found)
     return frozenset(f"{name}={meta.level_text(name, level)}" for name, _, level in pairs)
 
 
 def format_label(levels: Mapping[str, Any]) -> str:
     """Format `threads=2 cached=true`; labels have levels in TOML's form."""
-    words = {True: "true", False: "false"}
+    spellings = {True: "true", False: "false"}
     return " ".join(
-        f"{name}={words[level] if isinstance(level, bool) else level}"
+        f"{name}={spellings[level] if isinstance(level, bool) else level}"
         for name, level in levels.items()
     )
 
@@ -48,7 +48,7 @@ def format_label(levels: Mapping[str, Any]) -> str:
 def split_label(label: str, factors: Iterable[str]) -> frozenset[str]:
     """Split `a=1 b=2` and `a=1, b=2` into {a=1, b=2}; levels may contain blanks and commas."""
     names = "|".join(map(re.escape, factors))
-    return frozenset(part for part in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if part)
+    return frozenset(item for item in re.split(rf"[, ]+(?=(?:{names})=)", label.strip()) if item)
 
 
 def list_baseline_parts(summary: Summary) -> frozenset[str]:
@@ -58,5 +58,5 @@ def list_baseline_parts(summary: Summary) -> frozenset[str]:
         split_label(group.label, meta.factors) for group in summary.groups if group.is_baseline
     )
     return frozenset(
-        part for found in every for part in found if part.partition("=")[0] in meta.baseline
+        item for found in every for item in found if item.partition("=")[0] in meta.baseline
     )

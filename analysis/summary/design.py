@@ -128,12 +128,12 @@ def select_compared_runs(row: Row, base: Row) -> tuple[Side, Side]:
 
 def select_runs(row: Row, blocks: AbstractSet[object]) -> Side:
     """Return the row's runs in these blocks."""
-    kept = [
+    pairs = [
         (run, value)
         for run, value in zip(row.run_ids, row.values, strict=True)
         if row.group.blocks[run] in blocks
     ]
-    return Side(row.group, tuple(run for run, _ in kept), tuple(value for _, value in kept))
+    return Side(row.group, tuple(run for run, _ in pairs), tuple(value for _, value in pairs))
 
 
 def describe_omitted_blocks(ours: Side, theirs: Side, row: Row, base: Row) -> str:

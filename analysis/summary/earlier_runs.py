@@ -78,9 +78,9 @@ class EarlierRuns:
 
         They have the same condition, else the same parameters, else the same benchmark.
         """
-        for key, words in zip(make_keys(benchmark, parameters, condition), NEAR, strict=True):
+        for key, description in zip(make_keys(benchmark, parameters, condition), NEAR, strict=True):
             if key in self.by_key:
-                return self.by_key[key], words
+                return self.by_key[key], description
         return None, "no earlier run"
 
 
@@ -135,8 +135,8 @@ def add_row(found: dict[Key, MeasuredCost], study: str, row: Sequence[Any]) -> N
     benchmark, parameters, condition, elapsed_s, energy_j, figures = row
     alike = make_keys(benchmark, json.loads(parameters), json.loads(condition))
     for key in alike:
-        seen = found.setdefault(key, MeasuredCost())
-        seen.elapsed_s.append(elapsed_s)
-        seen.energy_j += [] if energy_j is None else [energy_j]
+        cost = found.setdefault(key, MeasuredCost())
+        cost.elapsed_s.append(elapsed_s)
+        cost.energy_j += [] if energy_j is None else [energy_j]
         for name, value in (figures or {}).items():
-            seen.figures.setdefault(name, {}).setdefault((study, *alike[0]), []).append(value)
+            cost.figures.setdefault(name, {}).setdefault((study, *alike[0]), []).append(value)

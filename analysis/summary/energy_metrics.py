@@ -45,10 +45,10 @@ def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) 
     values: Values = defaultdict(dict)
     for run in read_measured_runs(connection):
         shares = of_run[run.run_id, run.attempt]
-        is_whole = len(shares) == run.whole == run.nodes
+        is_complete = len(shares) == run.whole == run.nodes
         for metric, parts in zip(METRICS, sum_bounds(shares), strict=True):
             values[run.variant, run.label, metric][run.run_id] = (
-                sum_known(parts) if is_whole else None
+                sum_known(parts) if is_complete else None
             )
     return dict(values)
 
@@ -74,7 +74,7 @@ def sum_bounds(shares: list[EnergyShare]) -> tuple[list[float | None], list[floa
 
 def sum_known(parts: list[float | None]) -> float | None:
     """Return the sum of the values; None if one is unknown, or there are none."""
-    known = [part for part in parts if part is not None]
+    known = [value for value in parts if value is not None]
     return sum(known) if known and len(known) == len(parts) else None
 
 

@@ -108,17 +108,17 @@ class Specification:
     @property
     def has_no_effect(self) -> bool:
         """Whether the specification changes nothing (`none`, `loss=0%`), whatever its address."""
-        return not self.numbers and all(part.startswith(WHERE) for part in self.rest)
+        return not self.numbers and all(option.startswith(WHERE) for option in self.rest)
 
 
 def parse_specification(level: str) -> Specification:
     """Parse the text of a level."""
     numbers, rest = {}, set()
-    for part in () if level.strip() == NO_LEVEL else normalize_specification(level):
-        key, _, value = part.partition("=")
+    for option in () if level.strip() == NO_LEVEL else normalize_specification(level):
+        key, _, value = option.partition("=")
         number = convert_to_base_units(value) if key in NUMBERS else None
         if number is None:
-            rest.add(part)
+            rest.add(option)
         elif number or key in BOUNDLESS:
             numbers[key] = number
     return Specification(numbers, frozenset(rest))
@@ -142,20 +142,20 @@ def make_network_axes(levels: Sequence[object]) -> Iterator[Axis]:
                 level: float(parsed[level].numbers.get(key, Decimal(0)) * scale)
                 for level in members
             }
-            words, per = f"{key} ({unit})", f"{unit} of {key}"
+            label, per = f"{key} ({unit})", f"{unit} of {key}"
             unlimited = frozenset(
                 level
                 for level, one in parsed.items()
                 if key in BOUNDLESS and key not in one.numbers and has_other_keys(one, rest)
             )
-            yield Axis(FACTOR, words, per, remove_key(members[0], key), places, unlimited)
+            yield Axis(FACTOR, label, per, remove_key(members[0], key), places, unlimited)
 
 
 def remove_key(level: str, key: str) -> str:
     """Return the level without this number and without zeros: `rate=100mbit,to=10.0.0.0/8`."""
-    parts = ("".join(part.split()) for part in level.split(","))
-    others = (part for part in parts if not part.startswith(f"{key}="))
-    return ",".join(part for part in others if has_effect(parse_specification(part)))
+    parts = ("".join(option.split()) for option in level.split(","))
+    others = (option for option in parts if not option.startswith(f"{key}="))
+    return ",".join(option for option in others if has_effect(parse_specification(option)))
 
 
 def has_effect(found: Specification) -> bool:
@@ -188,5 +188,5 @@ def has_other_keys(one: Specification, rest: Rest) -> bool:
     """Return whether a level without the number has everything else that these levels share."""
     numbers, parts = rest
     same = (frozenset(one.numbers.items()), one.rest) == (numbers, parts)
-    nothing = not numbers and all(part.startswith(WHERE) for part in parts)
+    nothing = not numbers and all(option.startswith(WHERE) for option in parts)
     return same or (one.has_no_effect and nothing)

@@ -56,10 +56,10 @@ def build_factor_series(
         placeless: dict[str, None] = {}
         for row in summary.rows:
             condition = row.group.condition
-            place = axis.place(condition)
+            position = axis.place(condition)
             is_wanted = (row.group.variant, row.metric.name) == (variant, metric) and row.values
-            if is_wanted and place is not None:
-                found.setdefault(axis.others(row.group.levels), []).append((place, row))
+            if is_wanted and position is not None:
+                found.setdefault(axis.others(row.group.levels), []).append((position, row))
             elif is_wanted:
                 placeless[str(row.group.levels.get(axis.factor))] = None
         series = [build_series(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
@@ -82,22 +82,22 @@ def thin_series(one: Series) -> Series:
     count = len(one.places)
     if count <= MAX_LEVELS:
         return one
-    kept = sorted({round(i * (count - 1) / (MAX_LEVELS - 1)) for i in range(MAX_LEVELS)})
-    places = tuple(one.places[i] for i in kept)
-    return Series(one.others, places, tuple(one.rows[i] for i in kept))
+    indices = sorted({round(i * (count - 1) / (MAX_LEVELS - 1)) for i in range(MAX_LEVELS)})
+    places = tuple(one.places[i] for i in indices)
+    return Series(one.others, places, tuple(one.rows[i] for i in indices))
 
 
 def describe_left_out(found: OverFactor) -> str:
     """Return a caption's sentence on series and levels that are not plotted."""
-    words = ""
+    text = ""
     if len(found.series) > MAX_SERIES:
-        words = f" Shown are the first {MAX_SERIES} of {len(found.series)} series."
+        text = f" Shown are the first {MAX_SERIES} of {len(found.series)} series."
     if any(len(one.places) > MAX_LEVELS for one in found.series):
-        words += f" Of more than {MAX_LEVELS} levels every few are shown."
-    words += " The figure's CSV has all." if words else ""
+        text += f" Of more than {MAX_LEVELS} levels every few are shown."
+    text += " The figure's CSV has all." if text else ""
     if found.placeless:
-        words += f" Not on this axis: {', '.join(found.placeless)}."
-    return words
+        text += f" Not on this axis: {', '.join(found.placeless)}."
+    return text
 
 
 def format_n(rows: Sequence[Row], what: str = "level") -> str:

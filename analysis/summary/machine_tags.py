@@ -233,14 +233,14 @@ def mounts(probe: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             if source in disks:
                 continue
             disks.add(source)
-            words = [kind]
+            fields = [kind]
         elif kind in SERVED or (kind == "fuse" and source.startswith(SERVED_BY_SOURCE)):
-            words = [kind, source]
+            fields = [kind, source]
         else:
             continue
         options = str(mount.get("options")).split(",")
         steady = [option for option in options if not UNSTEADY_OPTION.fullmatch(option)]
-        yield f"mounted.{mount.get('mount_point')}", " ".join([*words, ",".join(steady)])
+        yield f"mounted.{mount.get('mount_point')}", " ".join([*fields, ",".join(steady)])
 
 
 def entries(probe: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:

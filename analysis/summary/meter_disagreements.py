@@ -88,7 +88,7 @@ def same_units(a: frozenset[int | None], b: frozenset[int | None]) -> bool:
 def find_disagreements(
     run_id: str, node: str, zones: list[dict[str, Any]]
 ) -> Iterator[MeterDisagreement]:
-    for a, b in combinations(sorted(meter_readings(zones), key=lambda told: told.meter), 2):
+    for a, b in combinations(sorted(meter_readings(zones), key=lambda reading: reading.meter), 2):
         if a.covers != b.covers or not same_units(a.units, b.units):
             continue
         shorter = min(a.elapsed_s, b.elapsed_s)

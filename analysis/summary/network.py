@@ -204,27 +204,27 @@ def build_level(label: str, runs: Sequence[Run], nodes: Sequence[NodeNetwork]) -
     """Describe one condition: requests of all its runs, measurements of its valid runs."""
     done = [run for run in runs if run.state == "completed"]
     counted = {run.run_id for run in done if run.counts}
-    asked = [node for node in nodes if node.requested is not None]
+    conditioned = [node for node in nodes if node.requested is not None]
     good = [node for node in nodes if node.run_id in counted]
     return LevelNetwork(
         label=label,
-        requested=list_distinct(node.requested for node in asked),
-        applied=list_distinct(node.applied for node in asked),
+        requested=list_distinct(node.requested for node in conditioned),
+        applied=list_distinct(node.applied for node in conditioned),
         scopes=list_distinct(
             f"{', '.join(dict.fromkeys(n.devices)) or '?'} ({n.qdisc or '?'}, {n.scope or '?'})"
-            for n in asked
+            for n in conditioned
         ),
-        peers=list_distinct(node.peer for node in asked),
+        peers=list_distinct(node.peer for node in conditioned),
         before_s=find_middle(node.rtt_before_s for node in good),
         during_s=find_middle(node.rtt_during_s for node in good),
         after_s=find_middle(node.rtt_after_s for node in good),
         tcp_rtt_s=find_middle(node.tcp_rtt_s for node in good),
         loss=pool_loss(good),
-        dropped_packets=sum(node.dropped_packets or 0 for node in asked),
+        dropped_packets=sum(node.dropped_packets or 0 for node in conditioned),
         jobs=len(good),
         runs=len(done),
         valid=sum(run.valid is not False for run in done),
-        not_undone=sum(node.undone is False for node in asked),
+        not_undone=sum(node.undone is False for node in conditioned),
     )
 
 

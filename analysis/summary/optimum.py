@@ -62,7 +62,7 @@ def find_optimum(
         return None
     means = [fmean(to_costs(r.values) if is_rate_row(r) else r.values) for r in rows]
     places = find_best_levels(means, lambda i, j: compute_means_p(rows[i], rows[j]))
-    allowed = tuple(sorted({levels[place] for place in places}))
+    allowed = tuple(sorted({levels[index] for index in places}))
     best = levels[min(range(len(means)), key=means.__getitem__)]
     first = rows[0]
     return Optimum(
@@ -91,14 +91,14 @@ def find_optima(summary: Summary, axis: Axis) -> Iterator[Optimum]:
     """
     found: dict[tuple[str, str], dict[str, list[tuple[float, Row]]]] = {}
     for row in summary.rows:
-        place = axis.place(row.group.condition)
+        position = axis.place(row.group.condition)
         if (
-            place is not None
+            position is not None
             and (row.metric.name == ENERGY or is_reported_speed(row))
             and row.values
         ):
             key = row.group.variant, axis.others(row.group.levels)
-            found.setdefault(key, {}).setdefault(row.metric.name, []).append((place, row))
+            found.setdefault(key, {}).setdefault(row.metric.name, []).append((position, row))
     for (_, others), metrics in found.items():
         best = [
             one

@@ -187,8 +187,8 @@ def check_parts(folder: Path) -> None:
     there = {str(p.relative_to(folder / "samples")) for p in folder.glob("samples/*/*.parquet")}
     if named != there:
         other = folder / "samples" / min(named - there or there - named)
-        words = "is missing" if named - there else "is not of the last collect"
-        raise UsageError(f"{other} {words}: `steelyard collect` mends that", str(other))
+        problem = "is missing" if named - there else "is not of the last collect"
+        raise UsageError(f"{other} {problem}: `steelyard collect` mends that", str(other))
 
 
 def build_statement(samples: bool) -> str:

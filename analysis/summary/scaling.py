@@ -134,14 +134,14 @@ def build_curve(
     scaling = summary.data.meta.scaling
     assert scaling is not None
     over = tuple(factor for factor in scaling.over if factor in groups[0].condition)
-    points, left_out = build_points(summary, groups, over, metric)
+    points, omitted = build_points(summary, groups, over, metric)
     plain = ScalingCurve(
-        groups[0].variant, metric, scaling.kind, over, others, tuple(points), tuple(left_out)
+        groups[0].variant, metric, scaling.kind, over, others, tuple(points), tuple(omitted)
     )
     if reason := find_incomparable_reason(points):
         return replace(plain, reason=reason)
     times = [work_times(point, scaling.kind) for point in points]
-    compared = [compare_points(points, times, place, scaling.kind) for place in range(len(points))]
+    compared = [compare_points(points, times, index, scaling.kind) for index in range(len(points))]
     found = replace(
         plain,
         points=tuple(compared),
@@ -155,14 +155,14 @@ def build_points(
     summary: Summary, groups: Sequence[Group], over: Sequence[str], metric: Metric
 ) -> tuple[list[Point], list[str]]:
     """Return (points of conditions with a scale and values, ascending; conditions left out)."""
-    points, left_out = [], []
+    points, omitted = [], []
     for group in groups:
         row = summary.row(group.variant, group.label, metric.name)
         scale = compute_scale(group.condition, over)
         level = ", ".join(f"{f}={group.levels.get(f, group.condition.get(f))}" for f in over)
         reason = find_missing_reason(group, row, scale)
         if reason or row is None or scale is None:
-            left_out.append(f"{level}: {reason}")
+            omitted.append(f"{level}: {reason}")
             continue
         energy = summary.row(group.variant, group.label, ENERGY)
         elapsed = summary.row(group.variant, group.label, ELAPSED)
@@ -175,7 +175,7 @@ def build_points(
                 node_hours=node_hours(elapsed) if elapsed else None,
             )
         )
-    return sorted(points, key=lambda point: point.scale), left_out
+    return sorted(points, key=lambda point: point.scale), omitted
 
 
 def compute_scale(condition: Mapping[str, object], over: Sequence[str]) -> float | None:
@@ -241,18 +241,18 @@ def work_times(point: Point, kind: str) -> Row:
     return replace(row, values=tuple(value / by for value in row.values))
 
 
-def compare_points(points: Sequence[Point], times: Sequence[Row], place: int, kind: str) -> Point:
+def compare_points(points: Sequence[Point], times: Sequence[Row], index: int, kind: str) -> Point:
     """Return the point with its ratios to the reference."""
-    point, first = points[place], points[0]
-    if place == 0:
+    point, first = points[index], points[0]
+    if index == 0:
         one = Estimate(1.0, 1.0, 1.0)
         ratio = one if point.energy else None
         return replace(point, speed_up=one, efficiency=one, bounded=one, energy_ratio=ratio)
     q = point.scale / first.scale
-    found = ratio_of_means(times[0], times[place])
+    found = ratio_of_means(times[0], times[index])
     speed = speed_up(found)
     confidence = one_sided_confidence(times[0].confidence, len(points))
-    bounded = speed_up(ratio_of_means(replace(times[0], confidence=confidence), times[place]))
+    bounded = speed_up(ratio_of_means(replace(times[0], confidence=confidence), times[index]))
     fraction = scaled_serial_fraction if kind == WEAK else serial_fraction
     return replace(
         point,
@@ -309,8 +309,10 @@ def shared_blocks(times: Sequence[Row]) -> list[object]:
     """Return the blocks that hold all scales if they are at least 10 and most blocks; else none."""
     every = [group_by_block(row).keys() for row in times]
     shared = set.intersection(*map(set, every))
-    whole = set.union(*map(set, every))
-    is_paired = None not in whole and len(shared) >= MIN_BLOCKS and 2 * len(shared) > len(whole)
+    all_blocks = set.union(*map(set, every))
+    is_paired = (
+        None not in all_blocks and len(shared) >= MIN_BLOCKS and 2 * len(shared) > len(all_blocks)
+    )
     return [block for block in every[0] if block in shared] if is_paired else []
 
 

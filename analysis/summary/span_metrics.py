@@ -23,7 +23,7 @@ OF_NODE = ("energy_j", "rx_bytes", "tx_bytes")  # the run's only if it had the n
 IDLE_POWER, ABOVE_IDLE = "idle_power_w", "energy_above_idle_j"
 ABOVE_TOLD = "energy_above_told_idle_j"
 UNITS = {
-    **{f"{part}_{counter}": unit for part in PARTS for counter, unit in COUNTERS.items()},
+    **{f"{span_name}_{counter}": unit for span_name in PARTS for counter, unit in COUNTERS.items()},
     IDLE_POWER: "W",
     ABOVE_IDLE: "J",
     ABOVE_TOLD: "J",
@@ -143,15 +143,15 @@ def compute_span_energy(
     """Return means over the iterations, as for all figures of a run."""
     found = {}
     for counter, values in used.items():
-        for part in PARTS:
-            iterations = {key[2] for key in values if key[:2] == (run_id, part)}
+        for span in PARTS:
+            iterations = {key[2] for key in values if key[:2] == (run_id, span)}
             sums = [
-                sum_known([values.get((run_id, part, number, node)) for node in nodes])
+                sum_known([values.get((run_id, span, number, node)) for node in nodes])
                 for number in sorted(iterations)
             ]
             known = [one for one in sums if one is not None]
             mean = sum(known) / len(known) if known and len(known) == len(sums) else None
-            found[f"{part}_{counter}"] = mean
+            found[f"{span}_{counter}"] = mean
     return found
 
 

@@ -377,9 +377,9 @@ def read_gaps(connection: duckdb.DuckDBPyConnection) -> list[Gap]:
 
 def find_lost_samples(connection: duckdb.DuckDBPyConnection, folder: Path) -> Iterator[Gap]:
     for part in sample_store.find_lost_parts(connection, folder):
-        words = "is cut short" if part.path.exists() else "is not there"
+        problem = "is cut short" if part.path.exists() else "is not there"
         samples = f"{counted(part.samples, 'sample')} {inflect(part.samples, 'is', 'are')}"
-        reason = f"{sample_store.FOLDER / part.name} {words}: its {samples} in no figure; "
+        reason = f"{sample_store.FOLDER / part.name} {problem}: its {samples} in no figure; "
         yield Gap(None, None, "samples", reason + "`steelyard collect` makes it anew")
 
 

@@ -72,9 +72,9 @@ def describe_unreadable(path: Path, error: duckdb.Error) -> MissingError:
         return MissingError(
             f"{path} is held by another process: {first}. Is a collect still running? Wait for its end"
         )
-    if part := re.search(r'file "([^"]+\.parquet)"', first):
+    if match := re.search(r'file "([^"]+\.parquet)"', first):
         return MissingError(
-            f"{part[1]} is damaged: {first}. Remove it and run `steelyard collect`: it is made "
+            f"{match[1]} is damaged: {first}. Remove it and run `steelyard collect`: it is made "
             "from the records' samples, which are kept"
         )
     return MissingError(

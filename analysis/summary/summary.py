@@ -135,7 +135,7 @@ def build_groups(data: StudyData) -> list[Group]:
     members: dict[tuple[str, str], list[Run]] = {}
     for run in data.runs:
         members.setdefault((run.variant, run.label), []).append(run)
-    first = {variant: place for place, variant in enumerate(variant_order(data.runs))}
+    first = {variant: order for order, variant in enumerate(variant_order(data.runs))}
     labels = {
         (variant, condition_key(runs[0].condition)): label
         for (variant, label), runs in members.items()
@@ -266,15 +266,15 @@ def judge_all(pairs: Sequence[tuple[Row, Row | None]]) -> list[Judged]:
     There are two families: the benchmarks' main figures, and all other metrics.
     """
     bounds = judge_bounds(pairs)
-    plain = [bounds.get(place) or judge(*pair) for place, pair in enumerate(pairs)]
+    plain = [bounds.get(index) or judge(*pair) for index, pair in enumerate(pairs)]
     tests = [run_tests(row, base, found) for (row, base), found in zip(pairs, plain, strict=True)]
-    by_place: dict[int, Evidence] = {}
+    by_index: dict[int, Evidence] = {}
     for is_main in (True, False):
         family = [n for n, (row, _) in enumerate(pairs) if row.metric.is_primary == is_main]
-        by_place |= correct_family({place: tests[place] for place in family})
+        by_index |= correct_family({index: tests[index] for index in family})
     return [
-        add_remark(row, base, decide_verdict(row, base, found, by_place[place]))
-        for place, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
+        add_remark(row, base, decide_verdict(row, base, found, by_index[index]))
+        for index, ((row, base), found) in enumerate(zip(pairs, plain, strict=True))
     ]
 
 
@@ -282,14 +282,14 @@ def judge_bounds(pairs: Sequence[tuple[Row, Row | None]]) -> dict[int, Judged]:
     """Return the verdicts on shares of joules by place; both bounds of a condition share one."""
     of = {(row.group.variant, row.group.label, row.metric.name): (row, base) for row, base in pairs}
     found = {}
-    for place, (row, _) in enumerate(pairs):
+    for index, (row, _) in enumerate(pairs):
         if row.metric.name in ENERGY_SHARES:
             key = row.group.variant, row.group.label
             both = [of.get((*key, name), (None, None)) for name in ENERGY_SHARES]
             ours, base = (
                 Bounds(*(r and r.interval for r in rows)) for rows in zip(*both, strict=True)
             )
-            found[place] = Judged(None, make_bounds_verdict(ours, base))
+            found[index] = Judged(None, make_bounds_verdict(ours, base))
     return found
 
 
@@ -298,16 +298,16 @@ def add_remark(row: Row, base: Row | None, found: Judged) -> Judged:
     if base is None or found.overhead is None:
         return found
     conditions = row.group.condition, base.group.condition
-    words = counted_apart = describe_scope_difference(row.metric.name, *conditions)
+    remark = counted_apart = describe_scope_difference(row.metric.name, *conditions)
     if found.overhead.low is not None and found.overhead.method != EXACT:
-        words = "; ".join(filter(None, (words, check_interleaving(row, base).describe)))
-    if not words:
+        remark = "; ".join(filter(None, (remark, check_interleaving(row, base).describe)))
+    if not remark:
         return found
     direction = found.verdict.direction
     same = len(set(map(count_programs, conditions))) == 1
     if counted_apart and not same and direction in (Direction.WORSE, Direction.BETTER):
         direction = Direction.DIFFERENT  # more programs use more, which is neither worse nor better
-    text = f"{found.verdict.text} ({words})"
+    text = f"{found.verdict.text} ({remark})"
     return replace(found, verdict=replace(found.verdict, text=text, direction=direction))
 
 
@@ -333,9 +333,11 @@ def decide_verdict(row: Row, base: Row | None, found: Judged, evidence: Evidence
     metric, result = row.metric, found.overhead
     if evidence.p is None and result.method != EXACT:  # an interval alone is no verdict
         result = replace(result, value=None, low=None, high=None, method="none", reason=UNTESTED)
-    words = make_verdict(result, metric.unit, metric.better, metric.name, evidence)
+    verdict = make_verdict(result, metric.unit, metric.better, metric.name, evidence)
     effect = None if evidence.p is None else compute_effect(row, base)
-    return Judged(result, words, evidence.p, effect, evidence.p_equivalent, evidence.p_non_inferior)
+    return Judged(
+        result, verdict, evidence.p, effect, evidence.p_equivalent, evidence.p_non_inferior
+    )
 
 
 def judge(row: Row, base: Row | None) -> Judged:
@@ -388,22 +390,22 @@ def is_common(variant: str, metric: str) -> bool:
 
 def correct_family(family: Mapping[int, Evidence]) -> dict[int, Evidence]:
     """Return the evidence by place, each p corrected by Holm; those of the margin separately."""
-    p = correct_by_holm({place: one.p for place, one in family.items()})
-    near = correct_by_holm({place: one.p_equivalent for place, one in family.items()})
-    no_worse = correct_by_holm({place: one.p_non_inferior for place, one in family.items()})
+    p = correct_by_holm({index: one.p for index, one in family.items()})
+    equivalent = correct_by_holm({index: one.p_equivalent for index, one in family.items()})
+    no_worse = correct_by_holm({index: one.p_non_inferior for index, one in family.items()})
     return {
-        place: replace(
+        index: replace(
             one,
-            p=p.get(place),
+            p=p.get(index),
             family=len(p),
-            p_equivalent=near.get(place),
-            p_non_inferior=no_worse.get(place),
+            p_equivalent=equivalent.get(index),
+            p_non_inferior=no_worse.get(index),
         )
-        for place, one in family.items()
+        for index, one in family.items()
     }
 
 
 def correct_by_holm(tests: Mapping[int, float | None]) -> dict[int, float]:
     """Return the known p values, corrected for all of them."""
-    known = {place: p for place, p in tests.items() if p is not None}
+    known = {index: p for index, p in tests.items() if p is not None}
     return dict(zip(known, holm(list(known.values())), strict=True))

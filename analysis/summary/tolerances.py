@@ -93,24 +93,24 @@ def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Ser
             key = (row.group.variant, row.metric.name, axis.others(row.group.levels))
             found.setdefault(key, {})[own] = row
     for (_, _, others), members in found.items():
-        base, place = members.pop(baseline, None), axis.places.get(baseline)
+        base, base_position = members.pop(baseline, None), axis.places.get(baseline)
         places: dict[float, Row] = {}
         for own, row in members.items():
-            if own in axis.places and axis.places[own] != place:
+            if own in axis.places and axis.places[own] != base_position:
                 places.setdefault(axis.places[own], row)
         if places:
-            yield Series(axis, others, base, place, places)
+            yield Series(axis, others, base, base_position, places)
 
 
 def find_series_tolerances(series: Series, share: float) -> Iterator[Tolerance]:
     """Yield the tolerance on each side of the baseline that has levels."""
-    base, place = series.base, series.base_place
+    base, base_position = series.base, series.base_place
     if base is None:
         reason = f"there are no runs at the baseline's level of {series.axis.factor} here"
         yield build_tolerance(series, "", [], Crossing(State.UNKNOWN, reason=reason))
         return
-    below = [one for one in series.rows if place is None or one < place]
-    above = [one for one in series.rows if place is not None and one > place]
+    below = [one for one in series.rows if base_position is None or one < base_position]
+    above = [one for one in series.rows if base_position is not None and one > base_position]
     for side, places in ((ABOVE, sorted(above)), (BELOW, sorted(below, reverse=True))):
         if places:
             yield search_outwards(series, base, side, places, share)
@@ -156,11 +156,11 @@ class Scale:
         is_inverse = series.axis.has_no_end
         return cls(1.0 if (side == ABOVE) != is_inverse else -1.0, is_inverse)
 
-    def to_distance(self, place: float | None) -> float:
+    def to_distance(self, position: float | None) -> float:
         """Return the distance of a number; None means no limit."""
-        if place is None:
+        if position is None:
             return 0.0
-        return self.sign * (1 / place if self.is_inverse else place)
+        return self.sign * (1 / position if self.is_inverse else position)
 
     def to_place(self, distance: float | None) -> float | None:
         """Return the number at a distance; None for None and for no limit."""

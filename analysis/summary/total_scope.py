@@ -22,13 +22,13 @@ def describe_scope_difference(metric: str, condition: Condition, base: Condition
     if metric not in METRICS:
         return ""
     ours, theirs = count_programs(condition), count_programs(base)
-    words = [f"a sum: {counted(ours, 'client')} against {theirs}"] if ours != theirs else []
+    differences = [f"a sum: {counted(ours, 'client')} against {theirs}"] if ours != theirs else []
     contained = is_in_container(condition), is_in_container(base)
     if contained != (False, False):
         whose = {(True, True): "both containers'", (True, False): "the container's"}
         start = whose.get(contained, "the baseline's container's")
-        words.append(f"{start} start and end included")
-    return ", ".join(words)
+        differences.append(f"{start} start and end included")
+    return ", ".join(differences)
 
 
 def count_programs(condition: Condition) -> int:

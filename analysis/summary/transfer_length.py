@@ -124,6 +124,6 @@ def find_short_transfers(
 ) -> Iterator[str]:
     """Yield the remarks on either side of a comparison."""
     for label in labels:
-        words = find_latency_bound(summary, variant, label, transfers)
-        if words:
-            yield words
+        description = find_latency_bound(summary, variant, label, transfers)
+        if description:
+            yield description

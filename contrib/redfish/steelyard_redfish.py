@@ -101,7 +101,7 @@ def power_w(document, entry):
     if isinstance(controls, list) and controls:
         names = [str(one.get("Name")) if isinstance(one, dict) else "?" for one in controls]
         if entry is None and len(controls) > 1:
-            choices = ", ".join(f"{place} {name}" for place, name in enumerate(names))
+            choices = ", ".join(f"{index} {name}" for index, name in enumerate(names))
             raise Wrong(f"PowerControl has several, say which by --entry: {choices}")
         if (entry or 0) >= len(controls) or not isinstance(controls[entry or 0], dict):
             raise Wrong(f"PowerControl has no entry {entry or 0}")

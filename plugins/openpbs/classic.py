@@ -76,7 +76,7 @@ def classic_epilogue(event, config, used):
     job = event.job
     user = pwd.getpwnam(str(job.euser))
     home = os.path.dirname(private)
-    words = [
+    arguments = [
         job.id,
         job.euser,
         job.egroup,
@@ -86,13 +86,13 @@ def classic_epilogue(event, config, used):
         used,
         job.queue,
     ]
-    words += [job.Account_Name or "null", job.Exit_status if job.Exit_status is not None else 0]
+    arguments += [job.Account_Name or "null", job.Exit_status if job.Exit_status is not None else 0]
     join = str(job.Join_Path)
     out = output_of(job, home, ".ER" if join == "eo" else ".OU", user.pw_uid)
     err = output_of(job, home, ".OU" if join == "oe" else ".ER", user.pw_uid)
     try:
         process = subprocess.Popen(
-            [as_bytes(word) for word in [path] + words],
+            [as_bytes(word) for word in [path] + arguments],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

@@ -51,18 +51,18 @@ def exclusive(event, by_ncpus):
     job = event.job
     if {"excl", "exclhost"} & set(str(job.Resource_List["place"] or "").split(":")):
         return "yes"
-    seen = {}
+    cpus_by_vnode = {}
     for name, vnode in event.vnode_list.items():
         if vnode.resources_available["ncpus"] is not None:  # a mom knows none of other hosts
-            seen[name] = int(vnode.resources_available["ncpus"])
+            cpus_by_vnode[name] = int(vnode.resources_available["ncpus"])
     used = 0
     for chunk in str(job.exec_vnode).replace("(", "").replace(")", "").split("+"):
-        words = chunk.split(":")
-        if words[0] in seen:
-            used += sum(int(w[len("ncpus=") :]) for w in words if w.startswith("ncpus="))
-    if not seen or used > sum(seen.values()):
+        fields = chunk.split(":")
+        if fields[0] in cpus_by_vnode:
+            used += sum(int(w[len("ncpus=") :]) for w in fields if w.startswith("ncpus="))
+    if not cpus_by_vnode or used > sum(cpus_by_vnode.values()):
         return None
-    if used < sum(seen.values()):
+    if used < sum(cpus_by_vnode.values()):
         return "no"
     return "yes" if by_ncpus else None
 
@@ -150,9 +150,9 @@ def begin_options(event, config, node):
 def begin_words(event, config, request):
     """Return the arguments of `steelyard-node job begin`."""
     node = str(pbs.get_local_nodename())
-    words = ["begin", "--job-id=%s" % event.job.id, "--node=" + node]
-    words += begin_options(event, config, node) + servers() + node_options(config)
-    return words + (["--request=" + request] if request else [])
+    arguments = ["begin", "--job-id=%s" % event.job.id, "--node=" + node]
+    arguments += begin_options(event, config, node) + servers() + node_options(config)
+    return arguments + (["--request=" + request] if request else [])
 
 
 def begin(event, config):
@@ -217,8 +217,8 @@ def late(event, config):
 
     A record that states this is better than none.
     """
-    words = begin_words(event, config, request_of(event.job)) + ["--late"]
-    code, _, message = run_node(config, words, config["begin_limit_s"])
+    arguments = begin_words(event, config, request_of(event.job)) + ["--late"]
+    code, _, message = run_node(config, arguments, config["begin_limit_s"])
     if code != 0 or message:
         log("begin: exit code %s: %s" % (code, message), event.job.id)
     end(event, config)

@@ -72,8 +72,8 @@ def resource(job):
 
 def request_of(job):
     """Return a job's complete request: its resource, and variables for other keys."""
-    own = [part for part in resource(job).split(":") if part]
-    keys = set(part.split("=")[0] for part in own if not part.startswith("tag="))
+    own = [entry for entry in resource(job).split(":") if entry]
+    keys = set(entry.split("=")[0] for entry in own if not entry.startswith("tag="))
     more = [
         p for p in variable_parts(job.Variable_List) if p not in own and p.split("=")[0] not in keys
     ]
@@ -82,5 +82,5 @@ def request_of(job):
 
 def has_condition(request):
     """Whether the job must not run unless the request is met; unknown keys count as conditions."""
-    keys = set(part.split("=")[0] for part in request.split(":") if part)
+    keys = set(entry.split("=")[0] for entry in request.split(":") if entry)
     return bool(keys - set(("tag", "sample-rate")))

@@ -76,11 +76,11 @@ def whole_nodes(event, by_ncpus):
 def exclusive_option(event, config):
     """Return --exclusive for `job check`; [] if it is unknown."""
     try:
-        whole = whole_nodes(event, config["exclusive_by_ncpus"])
+        exclusive = whole_nodes(event, config["exclusive_by_ncpus"])
     except Exception as error:
         log("whether the job requests whole nodes is not known: %r" % error)
-        whole = None
-    return ["--exclusive=" + whole] if whole else []
+        exclusive = None
+    return ["--exclusive=" + exclusive] if exclusive else []
 
 
 def check(event, config):

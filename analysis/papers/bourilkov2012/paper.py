@@ -50,8 +50,8 @@ def draw_stacked(studies: Studies, name: str, rows: Sequence[Row]) -> Drawing | 
     with drawing.use_style():
         figure = drawing.new_figure(1.2 + 0.4 * len(stacks))
         axes = figure.add_subplot()
-        for place, (_, stack) in enumerate(stacks):
-            draw_stacked_bar(axes, place, [mean / factor for _, _, mean in stack])
+        for y, (_, stack) in enumerate(stacks):
+            draw_stacked_bar(axes, y, [mean / factor for _, _, mean in stack])
         axes.set_yticks(range(len(stacks)), [row.group.label for row, _ in stacks])
         axes.set_ylim(len(stacks) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
@@ -75,16 +75,16 @@ def draw_stacked(studies: Studies, name: str, rows: Sequence[Row]) -> Drawing | 
     )
 
 
-def draw_stacked_bar(axes: Axes, place: int, widths: Sequence[float]) -> None:
+def draw_stacked_bar(axes: Axes, y: int, widths: Sequence[float]) -> None:
     """Draw the clients in alternating colors."""
     start = 0.0
     for number, width in enumerate(widths):
         axes.barh(
-            place, width, 0.62, left=start, color=COLOURS[number % len(COLOURS)], alpha=0.6,
+            y, width, 0.62, left=start, color=COLOURS[number % len(COLOURS)], alpha=0.6,
             hatch=HATCHES[number % len(HATCHES)], edgecolor="#333333", linewidth=0.6,
         )  # fmt: skip
         start += width
-    axes.annotate(f"{start:.4g}", (start, place), (5, 0), textcoords="offset points", va="center",
+    axes.annotate(f"{start:.4g}", (start, y), (5, 0), textcoords="offset points", va="center",
                   fontsize=8.5)  # fmt: skip
 
 

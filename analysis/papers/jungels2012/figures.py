@@ -51,15 +51,15 @@ def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedCompariso
     ours = [
         Level(
             kind,
-            place,
+            index,
             row.interval.mean if (row := rows.get(kind)) and row.interval else None,
             [(0, row.values)] if row else [],
         )
-        for place, kind in enumerate(NODE_TYPES)
+        for index, kind in enumerate(NODE_TYPES)
     ]
     first = found[0].row
     assert first is not None
-    words = " ".join(name)
+    label = " ".join(name)
     unit = format_unit(first.metric.unit)
     with drawing.use_style():
         figure = drawing.new_figure(2.8)
@@ -70,11 +70,11 @@ def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedCompariso
             axes.set_xlabel("run")
             axes.margins(y=0.15)
             label_averages(axes, levels)
-        left.set_ylabel(f"{words} ({unit})")
+        left.set_ylabel(f"{label} ({unit})")
         figure.legend(handles=list(make_legend(ours, ())), loc="outside lower center", ncols=2)
     return Drawing(
         name=drawing.make_slug("jungels2012", *name, *([side] if side else [])),
-        title=f"{words}: every run, physical and virtual nodes, printed and here"
+        title=f"{label}: every run, physical and virtual nodes, printed and here"
         + (f" ({side})" if side else ""),
         caption=(
             f"Every run in the order in which it ran; black lines and numbers are means. At the left the "
@@ -84,8 +84,8 @@ def draw_runs(name: tuple[str, ...], side: str, found: Sequence[PrintedCompariso
         figure=figure,
         columns=RUN_COLUMNS,
         rows=[
-            *build_run_rows(words, "printed", printed, unit),
-            *build_run_rows(words, "ours", ours, unit),
+            *build_run_rows(label, "printed", printed, unit),
+            *build_run_rows(label, "ours", ours, unit),
         ],
     )
 
@@ -94,11 +94,13 @@ def printed_levels(name: tuple[str, ...]) -> list[Level]:
     """Return the thesis' own iterations."""
     series = [one for one in read_series() if has_series(one, name)]
     found = []
-    for place, kind in enumerate(NODE_TYPES):
-        here = [one for one in series if one.node_type == kind]
-        values = [value for one in here for value in one.values]
+    for index, kind in enumerate(NODE_TYPES):
+        selected = [one for one in series if one.node_type == kind]
+        values = [value for one in selected for value in one.values]
         mean = sum(values) / len(values) if values else None
-        found.append(Level(kind, place, mean, [(one.node_index - 1, one.values) for one in here]))
+        found.append(
+            Level(kind, index, mean, [(one.node_index - 1, one.values) for one in selected])
+        )
     return found
 
 
@@ -112,9 +114,9 @@ def has_series(one: Series, name: tuple[str, ...]) -> bool:
 
 
 def build_run_rows(
-    words: str, whose: str, levels: Sequence[Level], unit: str
+    label: str, whose: str, levels: Sequence[Level], unit: str
 ) -> Iterator[tuple[object, ...]]:
     for level in levels:
         for _, values in level.lines:
             for number, value in enumerate(values, start=1):
-                yield (words, whose, level.name, number, value, unit)
+                yield (label, whose, level.name, number, value, unit)

@@ -107,8 +107,8 @@ class CheckedAverage:
         values, text = self.series.values, Decimal(self.printed.text)
         total, n = math.fsum(values), len(values)
         found = [
-            place
-            for place, value in enumerate(values)
+            index
+            for index, value in enumerate(values)
             if Decimal((total - value) / (n - 1)).quantize(text) == text
         ]
         return found[0] if len(found) == 1 else None
@@ -185,8 +185,8 @@ def describe_average(one: CheckedAverage) -> str:
     """Return `D6 LU virtual: printed 873.986, the mean of its 35 values is 868.565; …`."""
     series, unit = one.series, one.series.metric.unit
     places = 1 - Decimal(one.printed.text).as_tuple().exponent  # type: ignore[operator]
-    if (place := one.omitted_value) is not None:
-        why = f"it is the mean without iteration {place + 1} ({series.values[place]:g})"
+    if (index := one.omitted_value) is not None:
+        why = f"it is the mean without iteration {index + 1} ({series.values[index]:g})"
     else:
         why = describe_unexplained(one)
     return (

@@ -50,16 +50,18 @@ def thesis_draws(measurements: Measurements) -> Iterator[Callable[[], Drawing]]:
     """Yield functions that draw a figure: file system tests by concurrent nodes, then
     benchmarks.
     """
-    for test, words in TESTS.items():
+    for test, subject in TESTS.items():
         for at_once in FACTORS["concurrent_nodes"]:
-            yield partial(filesystem_drawing, measurements, test, words, at_once)
+            yield partial(filesystem_drawing, measurements, test, subject, at_once)
     series = [one for one in measurements.series if one.metric.name == "total"]
     for variant in dict.fromkeys(one.variant for one in series):
         members = [one for one in series if one.variant == variant]
         yield partial(hpc_drawing, measurements, members)
 
 
-def filesystem_drawing(measurements: Measurements, test: str, words: str, at_once: int) -> Drawing:
+def filesystem_drawing(
+    measurements: Measurements, test: str, subject: str, at_once: int
+) -> Drawing:
     """Draw a panel per file system."""
     members = [
         one
@@ -75,7 +77,7 @@ def filesystem_drawing(measurements: Measurements, test: str, words: str, at_onc
         )
         for name in names
     ]
-    title = f"{words}, {'one node' if at_once == 1 else f'{at_once} nodes at once'}"
+    title = f"{subject}, {'one node' if at_once == 1 else f'{at_once} nodes at once'}"
     with drawing.use_style():
         figure = drawing.new_figure(3.0)
         grid: Sequence[Axes] = figure.subplots(1, len(names), sharey=True)
@@ -118,11 +120,11 @@ def build_levels(members: Iterable[Series]) -> list[Level]:
     """Return nodes and averages of both node types; the average is None without printed values."""
     every = list(members)
     found = []
-    for place, node_type in enumerate(NODE_TYPES):
-        here = [one for one in every if one.node_type == node_type]
-        lines = [(one.node_index - 1, one.values) for one in here]
-        average = compute_average(here)
-        found.append(Level(node_type, place, average.mean if average else None, lines))
+    for index, node_type in enumerate(NODE_TYPES):
+        selected = [one for one in every if one.node_type == node_type]
+        lines = [(one.node_index - 1, one.values) for one in selected]
+        average = compute_average(selected)
+        found.append(Level(node_type, index, average.mean if average else None, lines))
     return found
 
 
@@ -137,10 +139,10 @@ def make_drawing(
 ) -> Drawing:
     """Return the figure with its texts and numbers; repeated series are only in the numbers."""
     numbers = ", ".join(dict.fromkeys(one.figure for one in members))
-    shown = [one for one in members if one.figure not in measurements.repeated]
-    counts = [f"{sum(len(s.values) for s in shown if s.node_type == t)} {t}" for t in NODE_TYPES]
-    left_out = [one.figure for one in members if one.figure in measurements.repeated]
-    more = f" Not drawn: {', '.join(left_out)}, printed twice." if left_out else ""
+    distinct = [one for one in members if one.figure not in measurements.repeated]
+    counts = [f"{sum(len(s.values) for s in distinct if s.node_type == t)} {t}" for t in NODE_TYPES]
+    repeated = [one.figure for one in members if one.figure in measurements.repeated]
+    more = f" Not drawn: {', '.join(repeated)}, printed twice." if repeated else ""
     if members[0].metric.name == "total":
         more += " The axis does not start at 0."
     return Drawing(
@@ -153,27 +155,27 @@ def make_drawing(
         ),
         figure=figure,
         columns=COLUMNS,
-        rows=[cells for one in members for cells in data_rows(measurements, one, shown)],
+        rows=[cells for one in members for cells in data_rows(measurements, one, distinct)],
     )
 
 
 def measurement_rows(measurements: Measurements) -> Iterator[tuple[object, ...]]:
     """Yield the numbers of all figures."""
-    drawn = [one for one in measurements.series if one.figure not in measurements.repeated]
+    distinct = [one for one in measurements.series if one.figure not in measurements.repeated]
     for one in measurements.series:
-        shown = [other for other in drawn if other.variant == one.variant]
-        yield from data_rows(measurements, one, shown)
+        same_variant = [other for other in distinct if other.variant == one.variant]
+        yield from data_rows(measurements, one, same_variant)
 
 
 def data_rows(
-    measurements: Measurements, one: Series, shown: Sequence[Series]
+    measurements: Measurements, one: Series, candidates: Sequence[Series]
 ) -> Iterator[tuple[object, ...]]:
     """Yield each value, with the average that is drawn in its panel for its node type."""
     condition = one.condition
-    alike = [s for s in shown if s.condition == condition]
+    alike = [s for s in candidates if s.condition == condition]
     average = compute_average(alike)
     assert average is not None  # `one`, or the series whose values it repeats, is in the list
-    drawn = (average.n, average.low, average.high, average.mean)
+    interval = (average.n, average.low, average.high, average.mean)
     fixed = (
         one.figure,
         one.variant,
@@ -184,4 +186,4 @@ def data_rows(
         one.metric.unit,
     )
     for number, value in enumerate(one.values, start=1):
-        yield (*fixed, number, value, *drawn, measurements.repeated.get(one.figure))
+        yield (*fixed, number, value, *interval, measurements.repeated.get(one.figure))

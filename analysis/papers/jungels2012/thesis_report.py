@@ -209,20 +209,29 @@ def comparison_table(report: ThesisReport) -> Table:
     """Return the comparisons that do not show their conclusion."""
     anchors = run_anchors(report.summary)
     headings = ("Condition", "Variant", "Against", "Found", "p (Holm)", "Conclusion")
-    shown = [
+    compared = [
         (one, comparison)
         for one in report.tested
         for comparison in one.comparisons
         if comparison.judged.verdict.direction.value != one.conclusion.expect
     ]
-    rows = [comparison_row(one, comparison) for one, comparison in shown]
-    return Table(headings, rows, [find_anchor(anchors, comparison.row) for _, comparison in shown])
+    rows = [comparison_row(one, comparison) for one, comparison in compared]
+    return Table(
+        headings, rows, [find_anchor(anchors, comparison.row) for _, comparison in compared]
+    )
 
 
 def conclusion_row(one: Tested) -> tuple[str, ...]:
-    said = one.conclusion
+    conclusion = one.conclusion
     ordered = f"{one.agree_ordered} of {len(one.comparisons)}"
-    return (said.sentence, said.wording, said.place, one.outcome, format_counts(one), ordered)
+    return (
+        conclusion.sentence,
+        conclusion.wording,
+        conclusion.place,
+        one.outcome,
+        format_counts(one),
+        ordered,
+    )
 
 
 def comparison_row(one: Tested, comparison: Comparison) -> tuple[str, ...]:
@@ -296,12 +305,12 @@ def figures_section(draws: Sequence[Draw]) -> Section:
 
 
 def conclusion_document(one: Tested) -> dict[str, Any]:
-    said = one.conclusion
+    conclusion = one.conclusion
     return {
-        "sentence": said.sentence,
-        "wording": said.wording,
-        "place": said.place,
-        "expect": said.expect,
+        "sentence": conclusion.sentence,
+        "wording": conclusion.wording,
+        "place": conclusion.place,
+        "expect": conclusion.expect,
         "outcome": one.outcome,
         "agree": one.agree,
         "oppose": one.oppose,

@@ -41,11 +41,11 @@ def draw_over_time(studies: Studies, summary: Summary, variant: str) -> Drawing 
     found = dict(draw_times(summary, [variant])).get(variant)
     if found is None:
         return None
-    words = studies.add_study_name(summary, variant)
+    label = studies.add_study_name(summary, variant)
     return replace(
         found,
-        name=drawing.make_slug("kommeri2016-time", words),
-        title=f"Figure 1 of Kommeri et al.: power and traffic over time, here ({words})",
+        name=drawing.make_slug("kommeri2016-time", label),
+        title=f"Figure 1 of Kommeri et al.: power and traffic over time, here ({label})",
         caption=f"Theirs moves in cycles, power and traffic together, and a short constant peak "
         f"uses all of the bandwidth; it is printed as a figure only. Here: {found.caption}",
     )
@@ -91,15 +91,15 @@ def delay_series(studies: Studies, metric: str) -> dict[str, Line]:
     several = len({row.group.variant for row in rows}) > 1
     found: dict[str, Line] = {}
     for row in rows:
-        words = format_other_facts(studies, row)
+        label = format_other_facts(studies, row)
         if several:
-            words = f"{row.group.variant} {words}".strip()
-        name = studies.add_study_name(studies.find_study(row), words)
+            label = f"{row.group.variant} {label}".strip()
+        name = studies.add_study_name(studies.find_study(row), label)
         found.setdefault(name, []).append((studies.find_facts(row)[DELAY], row))
     return {
         name: sorted(line, key=lambda pair: pair[0])
         for name, line in found.items()
-        if len({place for place, _ in line}) > 1
+        if len({delay for delay, _ in line}) > 1
     }
 
 
@@ -123,13 +123,13 @@ def format_other_facts(studies: Studies, row: Row) -> str:
     return ", ".join(f"{name}={format_fact_value(facts[name])}" for name in names)
 
 
-def draw_delay_lines(axes: Axes, series: dict[str, Line], words: str) -> None:
+def draw_delay_lines(axes: Axes, series: dict[str, Line], label: str) -> None:
     """Draw each series as a line with its intervals."""
     rows = [row for line in series.values() for _, row in line]
     factor, unit = choose_prefix(max((row.maximum or 0.0 for row in rows), default=None),
                          rows[0].metric.unit if rows else "J")  # fmt: skip
     for number, (name, line) in enumerate(series.items()):
-        places = [place for place, _ in line]
+        places = [delay for delay, _ in line]
         means = [row.interval.mean / factor for _, row in line if row.interval]
         reach = [
             ((row.interval.half_width or 0.0) / factor if row.interval else 0.0) for _, row in line
@@ -140,12 +140,12 @@ def draw_delay_lines(axes: Axes, series: dict[str, Line], words: str) -> None:
             markersize=4.5, linewidth=1.3, label=name or "all runs",
         )  # fmt: skip
     axes.set_xlabel("round trip added (ms)")
-    axes.set_ylabel(f"{words} ({unit})")
+    axes.set_ylabel(f"{label} ({unit})")
     axes.set_ylim(bottom=0)
 
 
 def delay_rows(series: dict[str, Line]) -> Iterator[tuple[object, ...]]:
     for name, line in series.items():
-        for place, row in line:
+        for delay, row in line:
             ends = row.interval and (row.interval.mean, row.interval.low, row.interval.high)
-            yield (row.metric.name, name, place, row.n, *(ends or (None,) * 3), row.metric.unit)
+            yield (row.metric.name, name, delay, row.n, *(ends or (None,) * 3), row.metric.unit)

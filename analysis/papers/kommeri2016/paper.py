@@ -168,12 +168,12 @@ def judge_throughput_shares(studies: Studies, claim: Claim) -> Iterator[Evidence
         if not has_facts(studies.find_facts(found.row), claim.where):
             continue
         label = found.row.group.label
-        words = f"{label}: throughput's share {100 * share.value:.0f} %"
+        text = f"{label}: throughput's share {100 * share.value:.0f} %"
         if share.low is not None and share.high is not None:
-            words += f" ({100 * share.low:.0f} … {100 * share.high:.0f})"
+            text += f" ({100 * share.low:.0f} … {100 * share.high:.0f})"
         yield Evidence(
             decide_outcome(share.low, share.high, claim),
-            words,
+            text,
             label,
             found.base.group.label,
             value=share.value,

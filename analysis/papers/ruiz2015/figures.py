@@ -81,10 +81,10 @@ def bar_names(bars: dict[Bar, dict[str, PrintedComparison]]) -> Iterator[str]:
     """Yield `CG.B  container`, with differences from the paper if several of ours match one."""
     times = Counter((configuration, benchmark) for configuration, benchmark, _ in bars)
     for (configuration, benchmark, _), bar in bars.items():
-        words = f"{benchmark}  {configuration}"
+        label = f"{benchmark}  {configuration}"
         remark = next(iter(bar.values())).remark
         several = times[configuration, benchmark] > 1 and remark
-        yield f"{words}\n{remark}" if several else words
+        yield f"{label}\n{remark}" if several else label
 
 
 def draw_stacks(axes: Axes, bars: Sequence[dict[str, float]]) -> None:

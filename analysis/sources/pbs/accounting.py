@@ -77,15 +77,15 @@ class Pbs:
         self, job_ids: Sequence[str], since_unix_s: float = 0.0
     ) -> Iterator[AccountingRow | StepRow]:
         """See Accounting.rows."""
-        asked = [job for text in job_ids if (job := split_job_id(text)) is not None]
-        if not asked:
+        requested = [job for text in job_ids if (job := split_job_id(text)) is not None]
+        if not requested:
             return
-        found, why = self.read_from_logs(asked, since_unix_s)
+        found, why = self.read_from_logs(requested, since_unix_s)
         found = list(self.requery_open_jobs(found))
         yield from found
-        left = [one for one in asked if not any(is_requested(one, row) for row in found)]
-        if left:
-            yield from self.read_from_programs(left, why)
+        unanswered = [one for one in requested if not any(is_requested(one, row) for row in found)]
+        if unanswered:
+            yield from self.read_from_programs(unanswered, why)
 
     def read_from_logs(
         self, requested: Sequence[JobId], since_unix_s: float
@@ -93,13 +93,13 @@ class Pbs:
         """Return the rows from the server's logs, and why they could not be read, or an empty
         string.
         """
-        place = server_log.find_log_folder()
-        if place is None:
+        log_folder = server_log.find_log_folder()
+        if log_folder is None:
             return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
         try:
-            found = server_log.scan_logs(place, requested, since_unix_s)
+            found = server_log.scan_logs(log_folder, requested, since_unix_s)
         except OSError as error:
-            return [], f"{error.filename or place}: {error.strerror}"
+            return [], f"{error.filename or log_folder}: {error.strerror}"
         return list(build_all_rows(server_log.build_histories(found))), ""
 
     def requery_open_jobs(self, found: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
@@ -109,16 +109,16 @@ class Pbs:
         they waited.
         """
         open_ids = [r.job_id for r in found if r.state in WAITING_STATES and not r.waits_in_array]
-        told: dict[str, qstat.Job] | None = None
+        qstat_jobs: dict[str, qstat.Job] | None = None
         if open_ids and pbs_commands.is_installed():
             with contextlib.suppress(MissingError):  # the logs suffice
-                told = pbs_commands.query_jobs(open_ids, self.time_out_s)
-        dialect = (pbs_commands.detect_dialect() or OPENPBS) if told is not None else OPENPBS
+                qstat_jobs = pbs_commands.query_jobs(open_ids, self.time_out_s)
+        dialect = (pbs_commands.detect_dialect() or OPENPBS) if qstat_jobs is not None else OPENPBS
         for row in found:
-            if told is None or row.state not in WAITING_STATES or row.waits_in_array:
+            if qstat_jobs is None or row.state not in WAITING_STATES or row.waits_in_array:
                 yield row
             else:
-                yield accounting_rows.complete_from_qstat(row, told.get(row.job_id), dialect)
+                yield accounting_rows.complete_from_qstat(row, qstat_jobs.get(row.job_id), dialect)
 
     def read_from_programs(
         self, requested: Sequence[JobId], reason: str
@@ -133,24 +133,28 @@ class Pbs:
                 raise MissingError(f"{reason}, and qstat is not here either: ask on a login node")
             return
         dialect = pbs_commands.detect_dialect() or OPENPBS
-        told = pbs_commands.query_jobs([format_job_id(job) for job in requested], self.time_out_s)
-        for job_id, job in told.items():
+        qstat_jobs = pbs_commands.query_jobs(
+            [format_job_id(job) for job in requested], self.time_out_s
+        )
+        for job_id, job in qstat_jobs.items():
             row = accounting_rows.build_qstat_row(job_id, job, dialect)
             if row is not None and any(is_requested(one, row) for one in requested):
                 yield row
 
     def list_recent_jobs(self, user: str, since_unix_s: float) -> list[str]:
         """See Accounting.list_recent_jobs. Reads the logs and what qstat still lists."""
-        place = server_log.find_log_folder()
+        log_folder = server_log.find_log_folder()
         ids: list[str] = []
-        if place is not None:
+        if log_folder is not None:
             with contextlib.suppress(OSError):
-                ids += server_log.list_user_jobs(place, user, since_unix_s)
+                ids += server_log.list_user_jobs(log_folder, user, since_unix_s)
         if pbs_commands.is_installed():
-            told = pbs_commands.query_jobs_once((), self.time_out_s)
-            owners = {i: job.get("Job_Owner", "").partition("@")[0] for i, job in told.items()}
+            qstat_jobs = pbs_commands.query_jobs_once((), self.time_out_s)
+            owners = {
+                i: job.get("Job_Owner", "").partition("@")[0] for i, job in qstat_jobs.items()
+            }
             ids += [i for i, owner in owners.items() if owner == user]
-        elif place is None:
+        elif log_folder is None:
             raise MissingError(
                 "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING), and qstat is "
                 "not here either: ask on a login node"

@@ -122,8 +122,8 @@ def format_joules(fields: Mapping[str, str], measured: HookTotals) -> str:
 def parse_tasks(text: str) -> tuple[int, ...]:
     """Convert `0-3,7-11:2` to (0, 1, 2, 3, 7, 9, 11); return () if the text is no such list."""
     found: list[int] = []
-    for part in text.split(","):
-        ends, _, step = part.partition(":")
+    for item in text.split(","):
+        ends, _, step = item.partition(":")
         low, dash, high = ends.partition("-")
         if not low.isdigit() or (dash and not high.isdigit()) or (step and not step.isdigit()):
             return ()

@@ -107,15 +107,15 @@ def join_torque_fields(text: str) -> dict[str, str] | None:
     found = split_plain_fields(tokens)
     if found is not None or text.count("=") < 2:
         return found
-    whole: list[str] = []
+    joined: list[str] = []
     for token in tokens:
         if "=" in token:
-            whole.append(token)
-        elif whole and grammar.is_text(whole[-1].partition("=")[0]):
-            whole[-1] += f" {token}"
+            joined.append(token)
+        elif joined and grammar.is_text(joined[-1].partition("=")[0]):
+            joined[-1] += f" {token}"
         else:
             return None
-    return split_plain_fields(whole)
+    return split_plain_fields(joined)
 
 
 def split_quoted_fields(text: str) -> dict[str, str] | None:
@@ -124,18 +124,18 @@ def split_quoted_fields(text: str) -> dict[str, str] | None:
         return split_plain_fields(text.split(" "))
     if MARK in text or HOOK_MARK in text:
         return None
-    told = ""
+    hook_object = ""
     if "='{" in text:
-        text, told = cut_out_object(text)
+        text, hook_object = cut_out_object(text)
     *quoted, rest = QUOTED.split(text)
     if quoted:
         rest = "".join(f"{before}={MARK}" for before in quoted[::2]) + rest
     if '"' in rest or any(map(INSIDE.search, quoted[1::2])):
         return None
     fields = split_plain_fields(rest.split(" "))
-    if fields is None or not (quoted or told):
+    if fields is None or not (quoted or hook_object):
         return fields
-    return restore_values(fields, quoted[1::2], told)
+    return restore_values(fields, quoted[1::2], hook_object)
 
 
 def cut_out_object(text: str) -> tuple[str, str]:
@@ -145,12 +145,12 @@ def cut_out_object(text: str) -> tuple[str, str]:
     """
     begin = text.find("='{") + 1
     end = text.find("}'", begin) + 2
-    told = text[begin:end]
+    hook_object = text[begin:end]
     name = text[text.rfind(" ", 0, begin) + 1 : begin - 1]
-    is_whole = end > begin and text[end : end + 1] in ("", " ") and text.find("}'", end) < 0
-    if not is_whole or not name.startswith(OF_HOOKS) or SECOND.match(told):
+    is_complete = end > begin and text[end : end + 1] in ("", " ") and text.find("}'", end) < 0
+    if not is_complete or not name.startswith(OF_HOOKS) or SECOND.match(hook_object):
         return text, ""
-    return f"{text[:begin]}{HOOK_MARK}{text[end:]}", told
+    return f"{text[:begin]}{HOOK_MARK}{text[end:]}", hook_object
 
 
 def restore_values(
@@ -187,13 +187,13 @@ def parse_non_job_fields(text: str) -> dict[str, str]:
 
 def join_broken_lines(lines: Iterable[str]) -> Iterator[str]:
     """Yield records: each line with the following lines that a line break in a value cut off."""
-    held = ""
+    pending = ""
     for line in lines:
         if line[2:3] == "/" and line[19:20] == ";" and line[5:6] == "/":
-            if held:
-                yield held
-            held = line.removesuffix("\n")
+            if pending:
+                yield pending
+            pending = line.removesuffix("\n")
         elif line.strip():
-            held += ("\n" if held else "") + line.removesuffix("\n")
-    if held:
-        yield held
+            pending += ("\n" if pending else "") + line.removesuffix("\n")
+    if pending:
+        yield pending

@@ -45,21 +45,23 @@ def build_extra(history: History, start: Start | None) -> dict[str, Any]:
     if start is not None and start.doubts:
         extra["ambiguous"] = sorted(start.doubts)
     if history.unreadable:
-        kept = history.unreadable[:MOST_KEPT]
-        extra["unreadable"] = [{"line": one.text[:4096], "reason": one.reason} for one in kept]
+        first_lines = history.unreadable[:MOST_KEPT]
+        extra["unreadable"] = [
+            {"line": one.text[:4096], "reason": one.reason} for one in first_lines
+        ]
         extra["unreadable_lines"] = len(history.unreadable)
     return extra
 
 
 def build_start_row(history: History, start: Start, number: int, is_last: bool) -> AccountingRow:
     """Return the row of a start that ran or is running."""
-    told = decide_start_outcome(history, start, is_last)
+    outcome = decide_start_outcome(history, start, is_last)
     cells = build_cells(
         history.job_id,
         history.queued | start.fields,
-        told.state,
-        told.reason,
-        told.exit_code,
+        outcome.state,
+        outcome.reason,
+        outcome.exit_code,
         (history.submit_unix_s or field_values.parse_epoch(start.fields.get("ctime")), start.start_unix_s,
          start.end_unix_s),
         build_extra(history, start),
@@ -74,18 +76,20 @@ def decide_start_outcome(history: History, start: Start, is_last: bool) -> state
     if not start.ended and history.aborted is not None:
         return decide_abort_outcome(history)
     if not start.ended:
-        asked = f"{history.deleted_by} has asked for its deletion" if history.deleted_by else None
-        return states.Outcome("running", asked, None)
-    told = states.decide_outcome(
+        deletion_note = (
+            f"{history.deleted_by} has asked for its deletion" if history.deleted_by else None
+        )
+        return states.Outcome("running", deletion_note, None)
+    outcome = states.decide_outcome(
         history.dialect,
         start.status,
         history.deleted_by if is_last else None,
         is_out_of_time(start.fields),
     )
-    if start.tries > 1 and told.reason:
-        reason = f"{told.reason} (started {start.tries} times)"
-        return states.Outcome(told.state, reason, told.exit_code)
-    return told
+    if start.tries > 1 and outcome.reason:
+        reason = f"{outcome.reason} (started {start.tries} times)"
+        return states.Outcome(outcome.state, reason, outcome.exit_code)
+    return outcome
 
 
 def decide_abort_outcome(history: History) -> states.Outcome:
@@ -111,8 +115,8 @@ def build_waiting_row(history: History) -> AccountingRow:
     if history.deleted_by is not None:
         state, reason = "cancelled", f"deleted by {history.deleted_by} while it waited"
     elif history.aborted is not None:
-        told = decide_abort_outcome(history)
-        state, reason = told.state, told.reason
+        outcome = decide_abort_outcome(history)
+        state, reason = outcome.state, outcome.reason
     elif history.queued.get("etime") == "0":
         reason = "waiting: held, or for its time"
     elif history.waits_again:
@@ -132,11 +136,11 @@ def build_array_row(history: History, others: Iterable[History]) -> Iterator[Acc
     begun = {
         job.task for one in others if (job := field_values.split_job_id(one.job_id)) is not None
     }
-    asked = history.queued.get("array_indices") or ""
-    if not asked:
-        asked = next((s.fields["array_indices"] for s in history.starts
+    indices = history.queued.get("array_indices") or ""
+    if not indices:
+        indices = next((s.fields["array_indices"] for s in history.starts
                       if "array_indices" in s.fields), "")  # fmt: skip
-    waiting = [task for task in parse_tasks(asked) if str(task) not in begun]
+    waiting = [task for task in parse_tasks(indices) if str(task) not in begun]
     if not waiting:
         return
     over = history.deleted_by is not None or any(start.ended for start in history.starts)
@@ -193,17 +197,17 @@ def build_qstat_row(job_id: str, job: Mapping[str, str], dialect: str) -> Accoun
     if parts is None or parts.task == "":
         return None
     fields = rename_attributes(job)
-    told = decide_qstat_outcome(fields, job, dialect)
+    outcome = decide_qstat_outcome(fields, job, dialect)
     start, end = (
         field_values.parse_epoch(fields.get("start")),
         field_values.parse_epoch(fields.get("end")),
     )
-    if told.state == "pending" or is_deleted_before_start(job, dialect):
+    if outcome.state == "pending" or is_deleted_before_start(job, dialect):
         start = None
-    if told.state in ("pending", "running"):
+    if outcome.state in ("pending", "running"):
         end = None
     cells = build_cells(
-        job_id, fields, told.state, told.reason, told.exit_code,
+        job_id, fields, outcome.state, outcome.reason, outcome.exit_code,
         (field_values.parse_epoch(fields.get("ctime")), start, end), {"source": QSTAT},
     )  # fmt: skip
     return build_row(tuple(cells.values()))
@@ -221,8 +225,8 @@ def complete_from_qstat(
     newer = build_qstat_row(row.job_id, job, dialect)
     if newer is None or job.get("job_state") not in states.OVER:
         return row
-    told = dict(zip(FIELDS, newer.fields, strict=True))
-    return build_row(tuple((told | {"Restarts": cells["Restarts"]}).values()))
+    newer_cells = dict(zip(FIELDS, newer.fields, strict=True))
+    return build_row(tuple((newer_cells | {"Restarts": cells["Restarts"]}).values()))
 
 
 def decide_qstat_outcome(

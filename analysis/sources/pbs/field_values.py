@@ -55,8 +55,8 @@ def parse_duration_s(text: str | None) -> float | None:
     """Convert `37`, `00:02:00`, `100:00:00`, `1:02:03:04` (with days) or `12.5` to seconds."""
     if text is None or not re.fullmatch(r"(?:\d{1,9}:){0,3}\d{1,12}(?:\.\d+)?", text, re.ASCII):
         return None
-    parts = [float(part) for part in text.split(":")][::-1]
-    return sum(part * unit for part, unit in zip(parts, (1, 60, 3600, 86400), strict=False))
+    parts = [float(number) for number in text.split(":")][::-1]
+    return sum(number * unit for number, unit in zip(parts, (1, 60, 3600, 86400), strict=False))
 
 
 def parse_size_bytes(text: str | None) -> int | None:
@@ -65,14 +65,14 @@ def parse_size_bytes(text: str | None) -> int | None:
     if match is None:
         return None
     power = " kmgtp".index(match[2].lower() or " ")
-    words = 8 if match[3] in ("w", "W") else 1
-    return words * int(match[1]) << 10 * power
+    word_bytes = 8 if match[3] in ("w", "W") else 1
+    return word_bytes * int(match[1]) << 10 * power
 
 
 def parse_nodes(text: str | None) -> tuple[str, ...]:
     """Return the nodes of `vm/0+vm/1*2+vmb:15002/0-3`: vm, vmb; each once, in order."""
-    parts = (part.split("/")[0].split(":")[0] for part in (text or "").split("+"))
-    return tuple(dict.fromkeys(part for part in parts if part))
+    parts = (chunk.split("/")[0].split(":")[0] for chunk in (text or "").split("+"))
+    return tuple(dict.fromkeys(chunk for chunk in parts if chunk))
 
 
 def count_requested_slots(nodes: str | None) -> int | None:
@@ -81,8 +81,8 @@ def count_requested_slots(nodes: str | None) -> int | None:
     The text is Resource_List.nodes.
     """
     slots = 0
-    for part in (nodes or "").split("+"):
-        first, *others = part.split(":")
+    for chunk in (nodes or "").split("+"):
+        first, *others = chunk.split(":")
         each = [other[4:] for other in others if other.startswith("ppn=")] or ["1"]
         if not first or not each[0].isdigit():
             return None
@@ -99,22 +99,22 @@ def count_processors(fields: Mapping[str, str]) -> int | None:
     for name in ("total_execution_slots", "Resource_List.ncpus"):
         if found := parse_count(fields.get(name)):
             return found
-    given, asked = (
+    given, requested = (
         count_slots(fields.get("exec_host")),
         count_requested_slots(fields.get("Resource_List.nodes")),
     )
-    return given if given is None or asked is None else max(given, asked)
+    return given if given is None or requested is None else max(given, requested)
 
 
 def count_slots(text: str | None) -> int | None:
     """Return the number of processors in `vm/0+vm/1*2` (OpenPBS) or `vm/0-3,7+vmb/0` (Torque)."""
     slots = 0
-    for part in (text or "").split("+"):
-        place = part.partition("/")[2]
-        if match := re.fullmatch(r"\d+\*(\d{1,6})", place, re.ASCII):
+    for chunk in (text or "").split("+"):
+        slot_text = chunk.partition("/")[2]
+        if match := re.fullmatch(r"\d+\*(\d{1,6})", slot_text, re.ASCII):
             slots += int(match[1])
             continue
-        for piece in place.split(","):
+        for piece in slot_text.split(","):
             match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", piece, re.ASCII)
             if match is None:
                 return None

@@ -157,34 +157,34 @@ class Reader:
         self.names = frozenset(start[0] for start in self.starts if start is not None)
         self.steps = 0
 
-    def find_readings(self, place: int, before: Sequence[Field]) -> Iterator[Sequence[Field]]:
+    def find_readings(self, index: int, before: Sequence[Field]) -> Iterator[Sequence[Field]]:
         """Yield readings of the tokens from index `place` on, which follow the fields `before`."""
         self.steps += 1
         if self.steps > MOST_STEPS:
             raise UnreadableError(TOO_MANY)
-        if place == len(self.tokens):
+        if index == len(self.tokens):
             yield before
             return
-        start = self.starts[place]
+        start = self.starts[index]
         rank = next_rank(start, before, self.dialect) if start is not None else None
         if start is None or rank is None:
             return
         name = start[0]
-        for end in range(place + 1, len(self.tokens) + 1):
-            field = Field(name, rank, " ".join(self.tokens[place:end])[len(name) + 1 :])
+        for end in range(index + 1, len(self.tokens) + 1):
+            field = Field(name, rank, " ".join(self.tokens[index:end])[len(name) + 1 :])
             if (end == len(self.tokens) or self.starts[end]) and has_valid_value(
                 field, self.dialect
             ):
                 yield from self.find_readings(end, [*before, field])
-            if not (is_text(name) and self.can_have_blanks(place)):
+            if not (is_text(name) and self.can_have_blanks(index)):
                 return
 
-    def can_have_blanks(self, place: int) -> bool:
+    def can_have_blanks(self, index: int) -> bool:
         """Whether the value at this token may have blanks.
 
         OpenPBS puts quotes around such values.
         """
-        value = self.tokens[place].partition("=")[2]
+        value = self.tokens[index].partition("=")[2]
         return self.dialect == TORQUE or value.startswith(('"', "'", "{"))
 
 
@@ -223,8 +223,8 @@ def split(text: str, kind: str, dialect: str) -> Split:
         if first.get(name) != other.get(name)
     )
     if doubts & sure:
-        told = ", ".join(sorted(doubts & sure))
-        raise UnreadableError(f"more than one reading fits it, and {told} would be otherwise")
+        doubtful = ", ".join(sorted(doubts & sure))
+        raise UnreadableError(f"more than one reading fits it, and {doubtful} would be otherwise")
     return Split(first, doubts)
 
 
@@ -259,8 +259,8 @@ def find_plain_doubts(names: tuple[str, ...], kind: str, dialect: str) -> frozen
     if not NEEDED_BY_KIND.get(kind, NEEDED) <= set(names):
         return None
     doubts: set[str] = set()
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         if dialect == TORQUE and is_text(name):
-            held = list(itertools.takewhile(lambda n: n not in SURE, names[place + 1 :]))
-            doubts |= {name, *held} if held else set()
+            following = list(itertools.takewhile(lambda n: n not in SURE, names[index + 1 :]))
+            doubts |= {name, *following} if following else set()
     return frozenset(doubts)

@@ -25,8 +25,10 @@ class HookTotals:
 
     def has_all_nodes(self, name: str) -> bool:
         """Whether every node of the job has a value."""
-        told = [values.get(name) for values in self.by_node.values()]
-        return len(told) >= self.comment["nodes"] and all(isinstance(n, int | float) for n in told)
+        totals = [values.get(name) for values in self.by_node.values()]
+        return len(totals) >= self.comment["nodes"] and all(
+            isinstance(n, int | float) for n in totals
+        )
 
 
 def parse(text: str | None) -> dict[str, dict[str, Any]] | None:
@@ -49,8 +51,8 @@ def build_comment(text: str | None, nodes: int) -> HookTotals | None:
     if not by_node:
         return None
     first = next(iter(by_node.values()))
-    kept = {name: first.get(name) for name in ("node_type", "vm", "container", "kernel", "tags")}
-    comment: dict[str, Any] = {"steelyard": 1, **{n: v for n, v in kept.items() if v is not None}}
+    facts = {name: first.get(name) for name in ("node_type", "vm", "container", "kernel", "tags")}
+    comment: dict[str, Any] = {"steelyard": 1, **{n: v for n, v in facts.items() if v is not None}}
     silent = sum(values.get("nodes_measured") == 0 for values in by_node.values())
     comment |= {"nodes": max(nodes, len(by_node)), "nodes_measured": len(by_node) - silent}
     if idle := sum(1 for values in by_node.values() if values.get("nodes_idle")):
@@ -80,16 +82,16 @@ def sum_over_nodes(by_node: Mapping[str, Mapping[str, Any]], total: Total) -> fl
 def find_missing_reason(by_node: Mapping[str, Mapping[str, Any]], name: str) -> str:
     """Return the reason of the first node without a value."""
     for node, values in by_node.items():
-        told = values.get("missing")
+        reasons = values.get("missing")
         if values.get(name) is None:
-            reason = told.get(name) if isinstance(told, dict) else None
+            reason = reasons.get(name) if isinstance(reasons, dict) else None
             return f"{node}: {reason or 'not told'}"
     return "not told"
 
 
 def has_exclusive_nodes(by_node: Mapping[str, Mapping[str, Any]]) -> bool | None:
     """Whether the job had every node exclusively; None: unknown for one."""
-    said = [values.get("exclusive") for values in by_node.values()]
-    if False in said:
+    flags = [values.get("exclusive") for values in by_node.values()]
+    if False in flags:
         return False
-    return True if all(one is True for one in said) else None
+    return True if all(one is True for one in flags) else None

@@ -21,10 +21,10 @@ def read_record_dir() -> Path | None:
     """
     hook = read_hook_file(Path(HOOK_FILE))
     node_file = hook.get("config")
-    said = hook.get("record_dir") or read_node_file(
+    setting = hook.get("record_dir") or read_node_file(
         Path(node_file if isinstance(node_file, str) else NODE_FILE)
     ).get("record_dir")
-    return Path(said) if isinstance(said, str) and said.startswith("/") else None
+    return Path(setting) if isinstance(setting, str) and setting.startswith("/") else None
 
 
 def read_node_file(path: Path) -> dict[str, str]:
@@ -40,7 +40,7 @@ def read_node_file(path: Path) -> dict[str, str]:
 def read_hook_file(path: Path) -> dict[str, Any]:
     """Return the hook's configuration, also as the server copied it to a mom; {} if unreadable."""
     try:
-        said = json.loads(path.read_text("utf-8"))
+        document = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return said if isinstance(said, dict) else {}
+    return document if isinstance(document, dict) else {}

@@ -64,13 +64,13 @@ def read_version() -> str | None:
 def read_dialect_and_version(program: str) -> tuple[str | None, str | None]:
     """Return dialect and version that a qstat reports."""
     try:
-        words = run([program, "--version"], 10.0).text
+        text = run([program, "--version"], 10.0).text
     except MissingError:
         return None, None
-    match = re.search(r"pbs_version = (\S+)", words)
+    match = re.search(r"pbs_version = (\S+)", text)
     if match is not None:
         return OPENPBS, match[1]
-    match = re.search(r"^version: (\S+)", words, re.IGNORECASE | re.MULTILINE)
+    match = re.search(r"^version: (\S+)", text, re.IGNORECASE | re.MULTILINE)
     return (TORQUE, match[1]) if match else (None, None)
 
 
@@ -110,13 +110,13 @@ def query_jobs(
 
     Torque reports times in seconds since 1970, OpenPBS as text in UTC.
     """
-    asked = list(dict.fromkeys(replace_tasks_by_arrays(job_ids)))
-    if detect_dialect() == TORQUE and len(asked) > MOST_OF_TORQUE:
-        told = query_jobs_once((), time_out_s, program)
-        return {job: told[job] for job in told if is_requested(job, {*asked, *job_ids})}
+    requested = list(dict.fromkeys(replace_tasks_by_arrays(job_ids)))
+    if detect_dialect() == TORQUE and len(requested) > MOST_OF_TORQUE:
+        jobs = query_jobs_once((), time_out_s, program)
+        return {job: jobs[job] for job in jobs if is_requested(job, {*requested, *job_ids})}
     found: dict[str, qstat.Job] = {}
-    for start in range(0, len(asked), CHUNK):
-        found |= query_jobs_once(asked[start : start + CHUNK], time_out_s, program)
+    for start in range(0, len(requested), CHUNK):
+        found |= query_jobs_once(requested[start : start + CHUNK], time_out_s, program)
     return found
 
 
@@ -134,10 +134,10 @@ def query_jobs_once(
 def find_torque_home() -> Path:
     """Return Torque's folder on this machine, as compiled in; nodes may lack the commands."""
     try:
-        words = run(["qsub", "--about"], 10.0).text
+        text = run(["qsub", "--about"], 10.0).text
     except MissingError:
         return TORQUE_HOME
-    found = re.search(r"(?:serverhome|homedir):\s*(/\S*)", words, re.IGNORECASE)
+    found = re.search(r"(?:serverhome|homedir):\s*(/\S*)", text, re.IGNORECASE)
     return Path(found[1]) if found else TORQUE_HOME
 
 
@@ -171,8 +171,8 @@ def run_qstat(arguments: Sequence[str], time_out_s: float) -> str:
     answer = run(arguments, time_out_s)
     lines = [line for line in answer.errors.split("\n") if line.strip()]
     if answer.code and not (lines and all(map(UNKNOWN.search, lines))):
-        words = " ".join(answer.errors.split())[:300] or f"exit code {answer.code}"
-        raise MissingError(f"qstat does not answer: {words}. Is pbs_server running?")
+        message = " ".join(answer.errors.split())[:300] or f"exit code {answer.code}"
+        raise MissingError(f"qstat does not answer: {message}. Is pbs_server running?")
     return answer.out
 
 

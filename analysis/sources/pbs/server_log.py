@@ -51,13 +51,13 @@ def find_log_folder() -> Path | None:
     named = os.environ.get(VARIABLE)
     homes = [os.environ.get("PBS_HOME"), read_configured_home(), *HOMES]
     places = [Path(named)] if named else [Path(home) / BELOW_HOME for home in homes if home]
-    return next((place for place in places if is_readable(place)), None)
+    return next((folder for folder in places if is_readable(folder)), None)
 
 
-def is_readable(place: Path) -> bool:
+def is_readable(folder: Path) -> bool:
     """Whether the path is a folder whose names can be listed."""
     try:
-        return place.is_dir() and os.access(place, os.R_OK | os.X_OK)
+        return folder.is_dir() and os.access(folder, os.R_OK | os.X_OK)
     except OSError:
         return False
 
@@ -139,7 +139,7 @@ class Scan:
 
     def read_file(self, path: Path) -> None:
         """Read the log of one day. Later days must be read first."""
-        told: dict[str, Told] = defaultdict(list)
+        lines_by_job: dict[str, Told] = defaultdict(list)
         clock, reader = Clock(), LineReader(self.dialect)
         with open_log(path) as file:
             for record in join_broken_lines(file):
@@ -150,18 +150,18 @@ class Scan:
                 clock.update(record)
                 if self.is_requested(parts[2]):
                     line = reader.read(record)
-                    told[parts[2]].append((line, clock.unix_s(record[:19])))
+                    lines_by_job[parts[2]].append((line, clock.unix_s(record[:19])))
         self.dialect = reader.dialect or self.dialect
-        for job_id, lines in told.items():
+        for job_id, lines in lines_by_job.items():
             self.found[job_id] = lines + self.found.get(job_id, [])
 
     def is_requested(self, text: str) -> bool:
         """Whether the record is of a requested job."""
-        asked = self.wanted.get(text.partition(".")[0].partition("[")[0])
-        if asked is None:
+        requests = self.wanted.get(text.partition(".")[0].partition("[")[0])
+        if requests is None:
             return False
         job = split_job_id(text)
-        return job is not None and any(one.matches(job) for one in asked)
+        return job is not None and any(one.matches(job) for one in requests)
 
     def is_complete(self) -> bool:
         """Whether every job's first line has been read.
@@ -170,8 +170,8 @@ class Scan:
         """
         begun = {
             number.partition(".")[0].partition("[")[0]
-            for number, told in self.found.items()
-            if any(isinstance(line, Line) and line.kind == "Q" for line, _ in told)
+            for number, lines in self.found.items()
+            if any(isinstance(line, Line) and line.kind == "Q" for line, _ in lines)
         }
         return begun >= self.wanted.keys()
 
@@ -190,10 +190,10 @@ def open_log(path: Path) -> Iterator[IO[str]]:
         raise OSError(errno.EIO, f"it is damaged: {error}", str(path)) from error
 
 
-def list_log_files(place: Path) -> list[Path]:
+def list_log_files(log_folder: Path) -> list[Path]:
     """Return the files of the folder, the latest first."""
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(log_folder) as entries:
             return sorted((Path(e.path) for e in entries if NAME.fullmatch(e.name)), reverse=True)
     except OSError:
         return []
@@ -204,7 +204,7 @@ def find_first_day(since_unix_s: float) -> str:
     return time.strftime("%Y%m%d", time.gmtime(max(0.0, since_unix_s - MARGIN_S)))
 
 
-def scan_logs(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) -> Scan:
+def scan_logs(log_folder: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) -> Scan:
     """Return the lines of these jobs, whose oldest record may be at `since_unix_s`.
 
     Raises OSError when a file cannot be read. Without that time, a job whose first line is missing
@@ -215,7 +215,7 @@ def scan_logs(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) 
     for job in job_ids:
         wanted[job.number].append(job)
     found = Scan(dict(wanted))
-    for path in list_log_files(place):
+    for path in list_log_files(log_folder):
         if path.name[:8] < first:
             break
         found.read_file(path)
@@ -224,13 +224,13 @@ def scan_logs(place: Path, job_ids: Iterable[JobId], since_unix_s: float = 0.0) 
     return found
 
 
-def list_user_jobs(place: Path, user: str, since_unix_s: float) -> Iterator[str]:
+def list_user_jobs(log_folder: Path, user: str, since_unix_s: float) -> Iterator[str]:
     """Yield ids of the user's jobs in the logs since that time, with a margin of days.
 
     Raises OSError when a file cannot be read.
     """
     first = find_first_day(since_unix_s)
-    for path in list_log_files(place):
+    for path in list_log_files(log_folder):
         if path.name[:8] < first:
             return
         with open_log(path) as file:
@@ -242,4 +242,4 @@ def list_user_jobs(place: Path, user: str, since_unix_s: float) -> Iterator[str]
 
 def build_histories(found: Scan) -> list[History]:
     """Return the history of each job that was found."""
-    return [read_history(job_id, told, found.dialect) for job_id, told in found.found.items()]
+    return [read_history(job_id, lines, found.dialect) for job_id, lines in found.found.items()]
