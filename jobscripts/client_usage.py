@@ -32,6 +32,6 @@ def shell_cpu_s(folder: Path, name: str) -> tuple[float, bool] | None:
         text = read_regular(folder / f"shell.{name}", MOST_BYTES).decode("ascii")
     except (OSError, UnicodeDecodeError):
         return None
-    place, *lines = text.splitlines() or [""]
+    address, *lines = text.splitlines() or [""]
     found = [60 * int(minutes) + float(rest) for minutes, rest in TIMES.findall("\n".join(lines))]
-    return (sum(found), place == "below") if len(found) == 4 else None
+    return (sum(found), address == "below") if len(found) == 4 else None

@@ -35,40 +35,40 @@ def results(folder: Path, client: int, iteration: int = 1) -> list[Result]:
     )
     if not before and not after:
         return []
-    part = f"cvmfs.{client}.after{suffix}"
+    file = f"cvmfs.{client}.after{suffix}"
     if before.keys() != after.keys():
-        raise OutputError(part, "other repositories than before the run")
+        raise OutputError(file, "other repositories than before the run")
     found = []
     for metric, (key, unit) in COUNTED.items():
-        grown = sum(_grown(part, before[one], after[one], key) for one in after)
+        grown = sum(_grown(file, before[one], after[one], key) for one in after)
         value = float(grown * (KIB if key == "rx" else 1))
         found.append(Result(metric, value, unit, iteration))
     rate = _hit_rate(before, after)
     return found if rate is None else [*found, Result("cvmfs_hit_rate", rate, "1", iteration)]
 
 
-def _read(folder: Path, part: str) -> Counts:
+def _read(folder: Path, file: str) -> Counts:
     """Return the counters of a file of lines `REPOSITORY KEY VALUE`; {} if it cannot be read."""
     try:
-        text = read_regular(folder / part, NOTE_BYTES).decode("utf-8", "replace")
+        text = read_regular(folder / file, NOTE_BYTES).decode("utf-8", "replace")
     except OSError:
         return {}
     counts: Counts = {}
     for line in text.splitlines():
-        words = line.split()
-        if len(words) != 3:
-            raise OutputError(part, f"expected REPOSITORY KEY VALUE, found {line[:80]!r}")
-        counts.setdefault(words[0], {})[words[1]] = words[2]
+        fields = line.split()
+        if len(fields) != 3:
+            raise OutputError(file, f"expected REPOSITORY KEY VALUE, found {line[:80]!r}")
+        counts.setdefault(fields[0], {})[fields[1]] = fields[2]
     return counts
 
 
-def _grown(part: str, before: dict[str, str], after: dict[str, str], key: str) -> int:
+def _grown(file: str, before: dict[str, str], after: dict[str, str], key: str) -> int:
     try:
         first, last = int(before[key]), int(after[key])
     except (LookupError, ValueError) as error:
-        raise OutputError(part, f"expected a number of {key}, found {error}") from error
+        raise OutputError(file, f"expected a number of {key}, found {error}") from error
     if last < first:
-        raise OutputError(part, f"{key} has shrunk: the repository was mounted anew in the run")
+        raise OutputError(file, f"{key} has shrunk: the repository was mounted anew in the run")
     return last - first
 
 
@@ -86,14 +86,14 @@ def _requests(counts: dict[str, str]) -> tuple[float, float] | None:
 def _hit_rate(before: Counts, after: Counts) -> float | None:
     """Return the hit rate of all repositories together; None if rounding makes it too uncertain."""
     downloads = sum(int(after[one]["ndownload"]) - int(before[one]["ndownload"]) for one in after)
-    asked = unsure = 0.0
+    lookups = unsure = 0.0
     for sign, counts in ((1, after), (-1, before)):
         for repository in counts.values():
             found = _requests(repository)
             if found is None:
                 return None
-            asked += sign * found[0]
+            lookups += sign * found[0]
             unsure += found[1]
-    if asked <= 0 or downloads * unsure / asked**2 > MOST_UNSURE:
+    if lookups <= 0 or downloads * unsure / lookups**2 > MOST_UNSURE:
         return None
-    return min(max(1.0 - downloads / asked, 0.0), 1.0)
+    return min(max(1.0 - downloads / lookups, 0.0), 1.0)

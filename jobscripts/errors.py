@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?`, or an empty text."""
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean '{near[0]}'?" if near else ""
+    matches = difflib.get_close_matches(word, list(known), n=1)
+    return f"; did you mean '{matches[0]}'?" if matches else ""
 
 
 class BenchmarkError(Exception):
@@ -41,9 +41,9 @@ class DescriptionError(BenchmarkError):
 class OutputError(BenchmarkError):
     """Output has an unexpected form; `part` is the faulty file and line, or field."""
 
-    def __init__(self, part: str, message: str) -> None:
-        super().__init__(f"{part}: {message}")
-        self.part = part
+    def __init__(self, file: str, message: str) -> None:
+        super().__init__(f"{file}: {message}")
+        self.part = file
         self.message = message
 
 

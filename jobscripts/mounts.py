@@ -65,15 +65,15 @@ def results(folder: Path, client: int) -> list[Result]:
     before, after = (_read(folder / f"mount.{client}.{when}") for when in ("before", "after"))
     if not before and not after:
         return []
-    part = f"mount.{client}.after"
-    kind = _kind(part, after)
-    if _kind(part, before) != kind:
-        raise OutputError(part, "the mount was another one before the run")
+    file = f"mount.{client}.after"
+    kind = _kind(file, after)
+    if _kind(file, before) != kind:
+        raise OutputError(file, "the mount was another one before the run")
     count, make_results = READERS[kind]
-    first, last = count(part, before), count(part, after)
+    first, last = count(file, before), count(file, after)
     if first.keys() != last.keys():
-        raise OutputError(part, "other operations or bricks than before the run: mounted anew")
-    return make_results(_grown(part, first, last))
+        raise OutputError(file, "other operations or bricks than before the run: mounted anew")
+    return make_results(_grown(file, first, last))
 
 
 def _read(path: Path) -> str:
@@ -83,22 +83,22 @@ def _read(path: Path) -> str:
         return ""
 
 
-def _kind(part: str, text: str) -> str:
+def _kind(file: str, text: str) -> str:
     kind = next((kind for start, kind in KINDS.items() if text.startswith(start)), "")
     if not kind or (kind == "nfs" and "statvers=1." not in text):
         raise OutputError(
-            part,
+            file,
             "neither an NFS mount of mountstats nor what Lustre, GlusterFS or OrangeFS count: "
             f"{text[:60]!r}",
         )
     return kind
 
 
-def _grown(part: str, before: Counts, after: Counts) -> Counts:
+def _grown(file: str, before: Counts, after: Counts) -> Counts:
     grown = {name: value - before[name] for name, value in after.items()}
     for name, value in grown.items():
         if value < 0 and name != "retransmissions":  # may shrink: a reply can arrive in between
-            raise OutputError(part, f"{name} has shrunk: the file system was mounted anew")
+            raise OutputError(file, f"{name} has shrunk: the file system was mounted anew")
     return grown
 
 
@@ -113,22 +113,22 @@ def _told(grown: Counts, names: dict[str, str]) -> list[Result]:
 # --- NFS -------------------------------------------------------------------------------------
 
 
-def _nfs_counts(part: str, text: str) -> Counts:
+def _nfs_counts(file: str, text: str) -> Counts:
     found = BYTES.findall(text)
     operations = {
         name: [int(word) for word in line.split()] for name, line in OPERATION.findall(text)
     }
     if len(found) != 1 or not {"READ", "WRITE"} <= operations.keys():
-        raise OutputError(part, "no 'bytes:' line, or no READ and WRITE operations")
+        raise OutputError(file, "no 'bytes:' line, or no READ and WRITE operations")
     numbers = [int(word) for word in found[0].split()]
-    counts = {name: numbers[place] for name, place in NFS_BYTES.items()}
+    counts = {name: numbers[column] for name, column in NFS_BYTES.items()}
     for name in ("READ", "WRITE"):
         line = operations[name]
         counts |= {f"{name}.ops": line[0], f"{name}.rtt_ms": line[6], f"{name}.execute_ms": line[7]}
     lines = operations.values()
     counts["retransmissions"] = sum(line[1] - line[0] for line in lines)
-    for name, place in {"requests": 0, "sent": 3, "received": 4}.items():
-        counts[name] = sum(line[place] for line in lines)
+    for name, column in {"requests": 0, "sent": 3, "received": 4}.items():
+        counts[name] = sum(line[column] for line in lines)
     return counts
 
 
@@ -154,7 +154,7 @@ def _nfs(grown: Counts) -> list[Result]:
 # --- other file systems ----------------------------------------------------------------------
 
 
-def _lustre_counts(_part: str, text: str) -> Counts:
+def _lustre_counts(_file: str, text: str) -> Counts:
     counts = {"read_bytes": 0, "write_bytes": 0, "read_calls": 0, "write_calls": 0}
     for name, calls, size in LUSTRE_BYTES.findall(text):
         counts |= {f"{name}_calls": int(calls), f"{name}_bytes": int(size)}
@@ -176,7 +176,7 @@ def _lustre(grown: Counts) -> list[Result]:
     return _told(grown, names)
 
 
-def _glusterfs_counts(part: str, text: str) -> Counts:
+def _glusterfs_counts(file: str, text: str) -> Counts:
     """Return the counts of each brick: a sum could hide a brick that was reconnected."""
     _, *bricks = BRICK.split(text)
     counts: Counts = {}
@@ -185,7 +185,7 @@ def _glusterfs_counts(part: str, text: str) -> Counts:
         try:
             counts |= {f"{brick} {name}": int(fields[name]) for name in GLUSTERFS.values()}
         except (KeyError, ValueError) as error:
-            raise OutputError(part, f"{brick}: expected a number of {error}") from error
+            raise OutputError(file, f"{brick}: expected a number of {error}") from error
     return counts
 
 
@@ -197,10 +197,10 @@ def _glusterfs(grown: Counts) -> list[Result]:
     return _told(sums, GLUSTERFS)
 
 
-def _orangefs_counts(part: str, text: str) -> Counts:
+def _orangefs_counts(file: str, text: str) -> Counts:
     counts = {name: int(calls) for name, calls in ORANGEFS.findall(text)}
     if counts.keys() != {"read", "write"}:
-        raise OutputError(part, f"expected numbers of reads and writes, found {text[:80]!r}")
+        raise OutputError(file, f"expected numbers of reads and writes, found {text[:80]!r}")
     return counts
 
 

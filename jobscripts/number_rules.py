@@ -27,8 +27,8 @@ class NumberRule:
         """Return why this number is not allowed with these parameters, or None."""
         if not conditions_hold(self.when, values) or is_of_kind(self.kind, number):
             return None
-        with_words = ", ".join(f"{name} = {values[name]}" for name in self.when if values[name])
-        return f"{with_words} takes {KINDS[self.kind]}"
+        conditions = ", ".join(f"{name} = {values[name]}" for name in self.when if values[name])
+        return f"{conditions} takes {KINDS[self.kind]}"
 
 
 def is_of_kind(kind: str, number: int) -> bool:
@@ -38,10 +38,10 @@ def is_of_kind(kind: str, number: int) -> bool:
     return number & (number - 1) == 0
 
 
-def read_number_rules(part: Description, parameters: Sequence[str]) -> tuple[NumberRule, ...]:
+def read_number_rules(section: Description, parameters: Sequence[str]) -> tuple[NumberRule, ...]:
     """Read `numbers` of a parameter, a list of {kind, when}."""
     rules = []
-    for item in part.tables("numbers"):
+    for item in section.tables("numbers"):
         item.only(("kind", "when"))
         when = read_conditions(item, "when", parameters)
         rules.append(NumberRule(item.choice("kind", tuple(KINDS)), when))

@@ -68,9 +68,9 @@ def read_text(folder: Path, client: int, program: str) -> str:
     except OSError as error:
         raise OutputError(name, f"cannot be read: {error.strerror}") from error
     if not data.strip():
-        words = last_words(folder, client)
-        if words:
-            raise FailedError(f"{program} printed nothing and said: {words}")
+        message = last_words(folder, client)
+        if message:
+            raise FailedError(f"{program} printed nothing and said: {message}")
         raise OutputError(name, f"empty: {program} printed nothing")
     text, notes = output_noise.decode(data)
     add_notes(notes)
@@ -97,11 +97,11 @@ def cut_at_end(
         pass
     if found is None:
         last = (text.rstrip().splitlines() or [""])[-1].strip()[:100]
-        words, origin = last_words(folder, client), output_noise.origin_of_tags(text)
+        message, origin = last_words(folder, client), output_noise.origin_of_tags(text)
         raise OutputError(
             f"out.{client}",
             f"cut short: {expected}; the last line is '{last}'"
-            + (f" ({words})" if words else "")
+            + (f" ({message})" if message else "")
             + (f"; {origin}" if origin else ""),
         )
     _refuse_second(f"out.{client}", text, found.end())
@@ -143,8 +143,8 @@ def read_document(
         document, end = decoder.raw_decode(text, begin.start())
     except json.JSONDecodeError as error:
         line = text.split("\n")[error.lineno - 1].strip()
-        words = f"{error.msg} in line {error.lineno}: '{line[:100]}'"
-        raise OutputError(name, f"cut short or damaged: {words}") from error
+        message = f"{error.msg} in line {error.lineno}: '{line[:100]}'"
+        raise OutputError(name, f"cut short or damaged: {message}") from error
     except RecursionError as error:
         raise OutputError(name, f"cut short or damaged: {error}") from error
     if re.search(r"^\{", text[end:], re.MULTILINE):
@@ -165,22 +165,22 @@ def last_words(folder: Path, client: int) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def number(part: str, name: str, word: str) -> float:
+def number(section: str, name: str, word: str) -> float:
     """Return a finite number without grouped thousands; raise OutputError otherwise."""
     try:
         value = float(word.replace("_", "?"))  # Python accepts 1_000
     except ValueError as error:
-        raise OutputError(part, f"{name}: '{word[:60]}' is no number") from error
+        raise OutputError(section, f"{name}: '{word[:60]}' is no number") from error
     if not math.isfinite(value):
-        raise OutputError(part, f"{name}: '{word[:60]}' cannot be")
+        raise OutputError(section, f"{name}: '{word[:60]}' cannot be")
     return value
 
 
-def positive(part: str, table: Mapping[str, object], key: str) -> float:
+def positive(section: str, table: Mapping[str, object], key: str) -> float:
     """A number above 0 of a JSON object."""
     value = table.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise OutputError(part, f"{key} is {value!r}, a number is needed")
+        raise OutputError(section, f"{key} is {value!r}, a number is needed")
     if not 0 < value < 1e300:  # NaN too
-        raise OutputError(part, f"{key} is {value!r}, which cannot be")
+        raise OutputError(section, f"{key} is {value!r}, which cannot be")
     return float(value)

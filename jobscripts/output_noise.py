@@ -61,10 +61,10 @@ def decode(data: bytes) -> tuple[str, list[Note]]:
     return text, notes
 
 
-def remove(part: str, text: str) -> tuple[str, list[Note]]:
+def remove(file: str, text: str) -> tuple[str, list[Note]]:
     """Return the text without known lines and ranks' tags; errors name it `part`."""
     text, notes = _without_lines(text)
-    text, tags = _without_tags(part, text)
+    text, tags = _without_tags(file, text)
     if tags:  # a tagged line may be a known one
         text, more = _without_lines(text)
         notes += [*tags, *more]
@@ -79,11 +79,11 @@ def _without_lines(text: str) -> tuple[str, list[Note]]:
 def _notes_of(kind: str, pattern: re.Pattern[str], text: str) -> list[Note]:
     """Return notes of the first matches; the last note has the number of further ones."""
     notes: list[Note] = []
-    count, line, place = 0, 1, 0
+    count, line, position = 0, 1, 0
     for count, match in enumerate(pattern.finditer(text), 1):
         if count <= MOST_NOTES:
-            line += text.count("\n", place, match.start())
-            place = match.start()
+            line += text.count("\n", position, match.start())
+            position = match.start()
             notes.append(note(kind, line, match[0]))
     if count > MOST_NOTES:
         notes.append(note(kind, line, f"and {count - MOST_NOTES} more of this kind"))
@@ -92,8 +92,8 @@ def _notes_of(kind: str, pattern: re.Pattern[str], text: str) -> list[Note]:
 
 def note(kind: str, line: int, text: str) -> Note:
     """Return a note of one line, printable and truncated."""
-    shown = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text.strip())
-    return Note(kind, line, shown[:MOST_CHARACTERS])
+    printable = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text.strip())
+    return Note(kind, line, printable[:MOST_CHARACTERS])
 
 
 def origin_of_tags(text: str) -> str:
@@ -106,12 +106,12 @@ def origin_of_tags(text: str) -> str:
     return ""
 
 
-def line_at(text: str, place: int) -> int:
+def line_at(text: str, position: int) -> int:
     """Return the number of the line at this offset, from 1."""
-    return text.count("\n", 0, place) + 1
+    return text.count("\n", 0, position) + 1
 
 
-def _without_tags(part: str, text: str) -> tuple[str, list[Note]]:
+def _without_tags(file: str, text: str) -> tuple[str, list[Note]]:
     """Remove ranks' tags.
 
     Open MPI's tags are unmistakable; a number with a colon is a tag only if it is before every
@@ -124,7 +124,7 @@ def _without_tags(part: str, text: str) -> tuple[str, list[Note]]:
         text = re.sub(MPI_TAG.pattern + (" " if blank else ""), "", text, flags=re.MULTILINE)
         if cut := MPI_TAG_ANYWHERE.search(text):
             raise OutputError(
-                f"{part} line {line_at(text, cut.start())}",
+                f"{file} line {line_at(text, cut.start())}",
                 f"the tag '{cut[0]}' in the middle of a line, as of {MPI_TAG_ORIGIN}: measure without it",
             )
         return text, [note]
@@ -141,5 +141,5 @@ def _tagged(pattern: re.Pattern[str], text: str) -> int:
 def _tag_note(pattern: re.Pattern[str], origin: str, text: str) -> Note:
     found = pattern.search(text)
     assert found is not None  # the caller has found a tag
-    words = f"'{found[0]}' and alike before {_tagged(pattern, text)} lines: {origin}"
-    return note("tag", line_at(text, found.start()), words)
+    message = f"'{found[0]}' and alike before {_tagged(pattern, text)} lines: {origin}"
+    return note("tag", line_at(text, found.start()), message)

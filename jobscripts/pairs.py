@@ -90,15 +90,15 @@ def _decode_string(where: str, text: str) -> str:
 
 def _words(pair: Pair, errors: object) -> str:
     """Return the client's last message, or a replacement for it."""
-    words = str(errors).strip().splitlines()
+    lines = str(errors).strip().splitlines()
     if isinstance(pair.report, dict):
-        words = words or ["no reason given, though its report is whole"]
-    return (words or [str(pair.report).strip() or "nothing"])[-1][:300]
+        lines = lines or ["no reason given, though its report is whole"]
+    return (lines or [str(pair.report).strip() or "nothing"])[-1][:300]
 
 
-def number(where: str, part: object, key: str) -> float:
+def number(where: str, table: object, key: str) -> float:
     """Return a finite number ≥ 0 of a JSON object; raise OutputError if there is none."""
-    value = part.get(key) if isinstance(part, dict) else None
+    value = table.get(key) if isinstance(table, dict) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise OutputError(where, f"no number '{key}'")
     if not math.isfinite(value) or value < 0:

@@ -70,18 +70,18 @@ class Parameter:
 
     def check(self, value: object) -> Value:
         """Return the value in its type, sizes in bytes; raise ValueError if it is not allowed."""
-        words = value.split() if self.several and isinstance(value, str) else []
-        if len(words) > 1:
-            return self._check_several(value, words)
+        values = value.split() if self.several and isinstance(value, str) else []
+        if len(values) > 1:
+            return self._check_several(value, values)
         found = CONVERT[self.type](value)
         if found is None or not self._allows(found):
             raise ValueError(f"{value!r} is not allowed: {self.allowed()}")
         return found
 
-    def _check_several(self, value: object, words: list[str]) -> str:
+    def _check_several(self, value: object, values: list[str]) -> str:
         single = dataclasses.replace(self, several=False)
         try:
-            found = [shell_text(from_text(single, word)) for word in words]
+            found = [shell_text(from_text(single, word)) for word in values]
         except ValueError:
             found = []
         if not found or len(set(found)) < len(found):
@@ -201,8 +201,8 @@ def check_all(
             raise ParameterError(f"{benchmark} needs {name}: {parameter.help}", name)
         other = parameter.only_with.get(shell_text(values[name]))
         if other and not values[other]:
-            words = f"{benchmark}: {name} = {values[name]!r} needs {other}: {known[other].help}"
-            raise ParameterError(words, name)
+            message = f"{benchmark}: {name} = {values[name]!r} needs {other}: {known[other].help}"
+            raise ParameterError(message, name)
     return values
 
 

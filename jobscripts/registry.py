@@ -291,10 +291,10 @@ def _with_included(path: Path, table: dict[str, object]) -> dict[str, object]:
     joined = dict(table)
     doc = Description(path, table)
     for name in doc.values("include"):
-        part = FOLDER / f"{name}.toml"
-        if not NAME.fullmatch(str(name)) or not part.is_file():
-            doc.fail("include", f"there is no {part.name} beside the benchmarks")
-        shared = tomllib.loads(part.read_text(encoding="utf-8"))
+        included = FOLDER / f"{name}.toml"
+        if not NAME.fullmatch(str(name)) or not included.is_file():
+            doc.fail("include", f"there is no {included.name} beside the benchmarks")
+        shared = tomllib.loads(included.read_text(encoding="utf-8"))
         for section in ("parameters", "results"):
             own = joined.get(section, {})
             if isinstance(own, dict):
@@ -305,65 +305,65 @@ def _with_included(path: Path, table: dict[str, object]) -> dict[str, object]:
 def _parameter(doc: Description, name: str) -> Parameter:
     if not NAME.fullmatch(name):
         doc.fail(f"parameters.{name}", "a name is lower-case letters, digits and '_'")
-    part = doc.table("parameters").table(name)
-    part.only(
+    section = doc.table("parameters").table(name)
+    section.only(
         (
             *("default", "type", "unit", "help", "choices", "minimum", "pattern", "form"),
             *("required", "level", "several", "only_with", "noted", "numbers"),
         )
     )
     raw = Parameter(
-        type=part.choice("type", tuple(CONVERT)),
+        type=section.choice("type", tuple(CONVERT)),
         default=None,
-        unit=part.text("unit", ""),
-        help=part.text("help"),
-        choices=part.values("choices"),
-        minimum=part.number("minimum"),
-        pattern=part.text("pattern", ""),
-        form=part.text("form", ""),
-        required=part.data.get("required") is True,
-        level=part.flag("level", False),
-        several=part.flag("several", False),
-        noted=part.flag("noted", False),
-        only_with=_only_with(doc, part),
-        numbers=read_number_rules(part, list(doc.table("parameters").data)),
+        unit=section.text("unit", ""),
+        help=section.text("help"),
+        choices=section.values("choices"),
+        minimum=section.number("minimum"),
+        pattern=section.text("pattern", ""),
+        form=section.text("form", ""),
+        required=section.data.get("required") is True,
+        level=section.flag("level", False),
+        several=section.flag("several", False),
+        noted=section.flag("noted", False),
+        only_with=_only_with(doc, section),
+        numbers=read_number_rules(section, list(doc.table("parameters").data)),
     )
-    if "default" not in part.data:
-        part.fail("default", "missing: every parameter needs one")
+    if "default" not in section.data:
+        section.fail("default", "missing: every parameter needs one")
     try:
-        return raw.with_default(part.data["default"])
+        return raw.with_default(section.data["default"])
     except ValueError as error:
-        part.fail("default", str(error))
+        section.fail("default", str(error))
 
 
 def _results(doc: Description) -> dict[str, ResultSpec]:
     found, results = {}, doc.table("results")
     for name in results.data:
-        part = results.table(name)
-        part.only(("unit", "better", "help", "primary", "is_elapsed"))
-        better = part.choice("better", ("lower", "higher", "none"))
+        section = results.table(name)
+        section.only(("unit", "better", "help", "primary", "is_elapsed"))
+        better = section.choice("better", ("lower", "higher", "none"))
         found[name] = ResultSpec(
-            unit=part.text("unit"),
+            unit=section.text("unit"),
             better=None if better == "none" else better,
-            help=part.text("help"),
-            primary=part.flag("primary", False),
-            is_elapsed=part.flag("is_elapsed", False),
+            help=section.text("help"),
+            primary=section.flag("primary", False),
+            is_elapsed=section.flag("is_elapsed", False),
         )
     if not any(spec.primary for spec in found.values()):
         doc.fail("results", "one of them must have primary = true")
     return found
 
 
-def _only_with(doc: Description, part: Description) -> dict[str, str]:
+def _only_with(doc: Description, section: Description) -> dict[str, str]:
     """Return CHOICE = "PARAMETER" for choices that need another parameter."""
     found = {}
-    table = part.data.get("only_with")
+    table = section.data.get("only_with")
     for choice, other in table.items() if isinstance(table, dict) else ():
         if (
-            choice not in map(str, part.values("choices"))
+            choice not in map(str, section.values("choices"))
             or other not in doc.table("parameters").data
         ):
-            part.wrong("only_with", {choice: other}, 'a choice = "another parameter"')
+            section.wrong("only_with", {choice: other}, 'a choice = "another parameter"')
         found[choice] = str(other)
     return found
 
@@ -407,11 +407,11 @@ def read_bulk(doc: Description, parameters: list[str], units: Mapping[str, str])
     """Read [bulk]; None if it is missing. `units` are those of the results."""
     if "bulk" not in doc.data:
         return None
-    part = doc.table("bulk")
-    part.only(("metric", "kind", "when"))
-    metric, kind = part.choice("metric", tuple(units)), part.choice("kind", KINDS)
+    section = doc.table("bulk")
+    section.only(("metric", "kind", "when"))
+    metric, kind = section.choice("metric", tuple(units)), section.choice("kind", KINDS)
     if units[metric] not in BYTES:
-        part.wrong("metric", metric, f"a result in {' or '.join(BYTES)}")
+        section.wrong("metric", metric, f"a result in {' or '.join(BYTES)}")
     if kind == "timed" and SECONDS not in parameters:
-        part.wrong("kind", kind, f'"timed" only with a parameter {SECONDS}')
-    return Bulk(metric, kind, BYTES[units[metric]], read_conditions(part, "when", parameters))
+        section.wrong("kind", kind, f'"timed" only with a parameter {SECONDS}')
+    return Bulk(metric, kind, BYTES[units[metric]], read_conditions(section, "when", parameters))

@@ -55,15 +55,15 @@ def _matches(value: object, values: tuple[object, ...]) -> bool:
 
 def read_needs(doc: Description, parameters: Sequence[str]) -> tuple[list[Program], list[Module]]:
     """Read [needs] of a benchmark.toml whose parameters have these names."""
-    part = doc.table("needs")
-    part.only(("programs", "python"))
+    section = doc.table("needs")
+    section.only(("programs", "python"))
     programs, modules = [], []
-    for item in part.tables("programs"):
+    for item in section.tables("programs"):
         item.only(("name", "debian", "why", "unless", "when"))
         unless, when = (read_conditions(item, key, parameters) for key in ("unless", "when"))
         text = item.text("name"), item.text("debian", ""), item.text("why")
         programs.append(Program(*text, unless, when))
-    for item in part.tables("python"):
+    for item in section.tables("python"):
         item.only(("module", "why", "when"))
         when = read_conditions(item, "when", parameters)
         modules.append(Module(item.text("module"), item.text("why"), when))

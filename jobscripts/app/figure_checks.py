@@ -22,7 +22,7 @@ BEFORE = re.compile(
 BEHIND = re.compile(r"[^\W\d_]|\ufffd|[0-9]|[.,'\u00a0\u202f][0-9]|[eEdD][+-]?[0-9]")
 
 
-def check_complete_numbers(part: str, name: str, match: re.Match[str], unit: str) -> None:
+def check_complete_numbers(file: str, name: str, match: re.Match[str], unit: str) -> None:
     """Raise OutputError if the number continues outside the pattern's group.
 
     A character that the pattern itself expects there, such as the comma between columns, is not
@@ -34,10 +34,10 @@ def check_complete_numbers(part: str, name: str, match: re.Match[str], unit: str
     before, behind = text[max(0, start - 3) : start], text[end : end + 3]
     left, right = beside_group(match.re.pattern)
     if BEFORE.search(before) and not left.endswith(_named(before[-1])):
-        raise OutputError(part, _words(name, match))
+        raise OutputError(file, _words(name, match))
     is_unit = re.match(rf"{re.escape(unit)}(?!\w)", text[end : end + len(unit) + 1])
     if BEHIND.match(behind) and not is_unit and not _names(right, behind[0]):
-        raise OutputError(part, _words(name, match))
+        raise OutputError(file, _words(name, match))
 
 
 def _names(right: str, character: str) -> bool:
@@ -100,13 +100,13 @@ NO_NUMBER = r"[-+]?(?i:nan|inf|infinity)(?![\w.])|(?i:n/a)(?!\w)|\*{2,}|#{2,}"
 Unit = tuple[str, str]  # base unit, and its prefix or name
 
 
-def check_units(part: str, name: str, found: Sequence[re.Match[str]]) -> None:
+def check_units(file: str, name: str, found: Sequence[re.Match[str]]) -> None:
     """Raise OutputError if a figure's numbers have different units, or one was not matched."""
     units = {unit_behind(match): match for match in found}
     if len(units) > 1:
         one, other = (split_units(match) for match in list(units.values())[:2])
         raise OutputError(
-            part,
+            file,
             f"{name}: different units: '{one}' and '{other}'; a figure has one unit: name it in the "
             "pattern, or let the program print one",
         )
@@ -115,7 +115,7 @@ def check_units(part: str, name: str, found: Sequence[re.Match[str]]) -> None:
     group = pattern[len(left) : len(pattern) - len(right)]
     no_number = _compile(f"{left}(?:{NO_NUMBER}){right}")
     if no_number and (wrong := no_number.search(text)):
-        raise OutputError(part, f"{name}: '{wrong[0].strip()[:60]}' has no number")
+        raise OutputError(file, f"{name}: '{wrong[0].strip()[:60]}' has no number")
     (unit,) = units
     without_right = _compile(left + group)
     if unit is None or without_right is None:
@@ -125,7 +125,7 @@ def check_units(part: str, name: str, found: Sequence[re.Match[str]]) -> None:
         other_unit = unit_behind(match)
         if match.start(1) not in starts and other_unit and other_unit[0] == unit[0]:
             raise OutputError(
-                part,
+                file,
                 f"{name}: '{split_units(match)}' is left out: its unit is another than the others'",
             )
 

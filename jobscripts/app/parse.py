@@ -77,8 +77,10 @@ def seconds_of(folder: Path, client: int, line: str) -> float:
     if found is None:
         raise OutputError(name, f"not 'code start end uptime uptime': {line[:100]!r}")
     if found[1] != "0":
-        words = last_words(folder, client)
-        raise FailedError(f"the command ended with {found[1]}" + (f": {words}" if words else ""))
+        message = last_words(folder, client)
+        raise FailedError(
+            f"the command ended with {found[1]}" + (f": {message}" if message else "")
+        )
     wall_us = int(found[3]) - int(found[2])
     if "-" not in (found[4], found[5]):
         since_boot_us = int(found[5]) - int(found[4])
@@ -89,21 +91,21 @@ def seconds_of(folder: Path, client: int, line: str) -> float:
     return wall_us / 1e6
 
 
-def matches(part: str, name: str, figure: Figure, text: str) -> list[Result]:
+def matches(file: str, name: str, figure: Figure, text: str) -> list[Result]:
     """Return every number that the pattern matches; raise OutputError if there is none."""
     found = list(re.finditer(figure.pattern, text, re.MULTILINE))
     if not found:
         origin = origin_of_tags(text)
-        words = f"{name}: nothing matches {figure.pattern}"
-        raise OutputError(part, words + (f"; {origin}" if origin else ""))
+        message = f"{name}: nothing matches {figure.pattern}"
+        raise OutputError(file, message + (f"; {origin}" if origin else ""))
     if figure.count and len(found) != figure.count:
         raise OutputError(
-            part, f"{name}: {len(found)} numbers, count = {figure.count} are expected"
+            file, f"{name}: {len(found)} numbers, count = {figure.count} are expected"
         )
     for match in found:
-        check_complete_numbers(part, name, match, figure.unit)
-    check_units(part, name, found)
+        check_complete_numbers(file, name, match, figure.unit)
+    check_units(file, name, found)
     return [
-        Result(name, number(part, name, match[1] or ""), figure.unit, iteration)
+        Result(name, number(file, name, match[1] or ""), figure.unit, iteration)
         for iteration, match in enumerate(found, start=1)
     ]

@@ -62,7 +62,7 @@ def _check_start(name: str, start: dict[str, Any], parameters: Mapping[str, obje
         raise OutputError(f"{name} line 1", "not version 1 of steelyard-fstest's output")
     test = str(parameters["test"])
     large = test == "large_file_copy"
-    asked = {
+    requested = {
         "test": test,
         "files": 1 if large else parameters[FILES[test]],
         "file_bytes": parameters["size" if large else "file_size"],
@@ -74,7 +74,7 @@ def _check_start(name: str, start: dict[str, Any], parameters: Mapping[str, obje
         "keep": parameters["overwrite"],
     }
     start = {"process": "one", "keep": False} | start
-    for key, value in asked.items():
+    for key, value in requested.items():
         if start.get(key) != value:
             raise OutputError(f"{name} line 1", f"{key} is {start.get(key)!r} instead of {value!r}")
     if start.get("direct", False) is not parameters["direct"]:  # absent before 0.2

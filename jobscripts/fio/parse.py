@@ -30,8 +30,8 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     jobs = _jobs(name, document)
     for job in jobs:
         if job.get("error") != 0:
-            words = [*before, last_words(folder, client)][0]
-            raise FailedError(f"fio says error {job.get('error')}" + (words and f": {words}"))
+            message = [*before, last_words(folder, client)][0]
+            raise FailedError(f"fio says error {job.get('error')}" + (message and f": {message}"))
     if not parameters["job_file"]:
         _check_asked(name, jobs, parameters)
     found = _rates(name, jobs)
@@ -62,10 +62,10 @@ def _check_asked(name: str, jobs: list[dict[str, Any]], parameters: Mapping[str,
     options = jobs[0].get("job options")
     if len(jobs) != 1 or not isinstance(options, dict):
         raise OutputError(name, f"{len(jobs)} groups of jobs instead of one")
-    asked = {key: parameters[key] for key in ASKED}
+    requested = {key: parameters[key] for key in ASKED}
     if parameters["runtime"]:
-        asked |= {"runtime": parameters["runtime"], "time_based": 1}
-    for key, value in asked.items():
+        requested |= {"runtime": parameters["runtime"], "time_based": 1}
+    for key, value in requested.items():
         wanted = str(int(value)) if isinstance(value, bool) else str(value)
         # fio repeats an option without a value as an empty text; it means 1.
         if (options.get(key) or "1") != wanted or key not in options:

@@ -68,25 +68,25 @@ class Answer(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header("Content-Length", str(self.server.size))
         self.end_headers()
-        left, zeros = self.server.size, bytes(min(PIECE, self.server.size))
-        while left > 0:
-            self.wfile.write(zeros[: min(left, PIECE)])
-            left -= PIECE
+        remaining, zeros = self.server.size, bytes(min(PIECE, self.server.size))
+        while remaining > 0:
+            self.wfile.write(zeros[: min(remaining, PIECE)])
+            remaining -= PIECE
 
     def log_message(self, *args: object) -> None:
         """Log nothing."""
 
 
-def command(*words: str) -> list[str]:
+def command(*arguments: str) -> list[str]:
     """Return the command that runs this module as a program."""
-    return [sys.executable, "-m", "steelyard.jobscripts.hep.background_traffic", *words]
+    return [sys.executable, "-m", "steelyard.jobscripts.hep.background_traffic", *arguments]
 
 
 @contextmanager
-def started(words: Sequence[str]) -> Iterator[Process]:
+def started(arguments: Sequence[str]) -> Iterator[Process]:
     """Start one of the two programs, and end it at the end of the `with` statement."""
     process = subprocess.Popen(
-        command(*words), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        command(*arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     try:
         yield process
@@ -150,8 +150,8 @@ def fetch(url: str) -> None:
     """Download repeatedly until standard input ends."""
     over = threading.Event()
     threading.Thread(target=wait_for_end, args=(over,), daemon=True).start()
-    place = urllib.parse.urlsplit(url)
-    line = http.client.HTTPConnection(str(place.hostname), place.port, timeout=PATIENCE_S)
+    address = urllib.parse.urlsplit(url)
+    line = http.client.HTTPConnection(str(address.hostname), address.port, timeout=PATIENCE_S)
     begin_s, requests, size = time.monotonic(), 0, 0
     while not over.is_set():
         line.request("GET", "/")

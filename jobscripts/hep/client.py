@@ -101,22 +101,25 @@ def main() -> int:
 
 def run(benchmark: str, server: list[str]) -> None:
     """Run all iterations and print the lines, also if a result is wrong."""
-    asked = run_request.parameters(benchmark)
-    mode = str(asked.get("mode", "read"))
-    environment = {**os.environ, **variables(asked)}
-    os.environ.update(variables(asked))
-    given = find_input(asked, mode, server)
+    parameters = run_request.parameters(benchmark)
+    mode = str(parameters.get("mode", "read"))
+    environment = {**os.environ, **variables(parameters)}
+    os.environ.update(variables(parameters))
+    given = find_input(parameters, mode, server)
     writer = client_output.Writer(benchmark)
     expected = expectation(given.known, mode)
-    start = {"asked": asked, "input": given.known, "expected": expected}
+    start = {"asked": parameters, "input": given.known, "expected": expected}
     writer.add("start", {**start, "rtt_s": round_trip_s(given)})
-    tasks = [{"where": given.where, "asked": asked} for _ in range(int(asked.get("clients", 1)))]
+    tasks = [
+        {"where": given.where, "asked": parameters}
+        for _ in range(int(parameters.get("clients", 1)))
+    ]
     found = []
     with client_groups.started(len(tasks), mode, environment, *nodes(len(tasks))) as all_of_them:
-        with traffic(all_of_them, asked, given) as others:
-            for number in range(1, int(asked["iterations"]) + 1):
-                share = given.before_iteration(str(asked["page_cache"]))
-                in_turn = asked.get("order") == "sequential"
+        with traffic(all_of_them, parameters, given) as others:
+            for number in range(1, int(parameters["iterations"]) + 1):
+                share = given.before_iteration(str(parameters["page_cache"]))
+                in_turn = parameters.get("order") == "sequential"
                 answers = (all_of_them.in_turn if in_turn else all_of_them.together)(tasks)
                 line = {"iteration": number, "cached_share": share, "clients": answers}
                 writer.add("iteration", {**line, "clock_error_s": all_of_them.clock_error_s})
@@ -143,13 +146,13 @@ def nodes(clients: int) -> tuple[str, client_groups.Elsewhere | None]:
 
 
 def traffic(
-    clients: client_groups.Groups, asked: Mapping[str, Value], given: Input
+    clients: client_groups.Groups, parameters: Mapping[str, Value], given: Input
 ) -> AbstractContextManager[list[dict[str, Any]]]:
     """Return a context with the requested background traffic, if any.
 
     Raises ReadError if the run has no server of its own.
     """
-    count = int(asked.get("background", 0))
+    count = int(parameters.get("background", 0))
     if not count:
         return nullcontext([])
     if given.web is None:
@@ -182,13 +185,13 @@ def scratch() -> Path:
     return Path(os.environ["SY_SCRATCH"])
 
 
-def variables(asked: Mapping[str, Value]) -> dict[str, str]:
+def variables(parameters: Mapping[str, Value]) -> dict[str, str]:
     """Return the environment of XRootD: our settings, overridden by those of `xrd`."""
-    found = {**CONNECTING, "XRD_SUBSTREAMSPERCHANNEL": str(asked["streams"])}
-    if "chunk_size" in asked:
-        found["XRD_CPCHUNKSIZE"] = str(asked["chunk_size"])
-        found["XRD_CPPARALLELCHUNKS"] = str(asked["parallel_chunks"])
-    for word in str(asked["xrd"]).split():
+    found = {**CONNECTING, "XRD_SUBSTREAMSPERCHANNEL": str(parameters["streams"])}
+    if "chunk_size" in parameters:
+        found["XRD_CPCHUNKSIZE"] = str(parameters["chunk_size"])
+        found["XRD_CPPARALLELCHUNKS"] = str(parameters["parallel_chunks"])
+    for word in str(parameters["xrd"]).split():
         match = VARIABLE.fullmatch(word)
         if match is None:
             raise ReadError(f"xrd = '{word}': settings such as XRD_REQUESTTIMEOUT=60 are needed")
@@ -196,37 +199,39 @@ def variables(asked: Mapping[str, Value]) -> dict[str, str]:
     return found
 
 
-def find_input(asked: Mapping[str, Value], mode: str, server: list[str]) -> Input:
+def find_input(parameters: Mapping[str, Value], mode: str, server: list[str]) -> Input:
     """Return the input: at the run's own server, at a given URL, or a file of this node."""
     if server:
-        host, words = server[0], json.loads(server[1])
-        address = f"{bracketed(host)}:{words['port']}"
-        where = f"root://{address}//{words['path']}"
-        cache_control = (host, int(words["cache_control"]))
-        web = f"http://{bracketed(host)}:{words['web']}" if words["web"] else None
-        check_known(asked, mode, words["known"])
+        host, answer = server[0], json.loads(server[1])
+        address = f"{bracketed(host)}:{answer['port']}"
+        where = f"root://{address}//{answer['path']}"
+        cache_control = (host, int(answer["cache_control"]))
+        web = f"http://{bracketed(host)}:{answer['web']}" if answer["web"] else None
+        check_known(parameters, mode, answer["known"])
         return Input(
-            where, words["known"], address, words["version"], cache_control=cache_control, web=web
+            where, answer["known"], address, answer["version"], cache_control=cache_control, web=web
         )
-    if asked["url"]:
-        where = str(asked["url"])
-        if asked["page_cache"] == "cold":
+    if parameters["url"]:
+        where = str(parameters["url"])
+        if parameters["page_cache"] == "cold":
             raise ReadError(
                 f"page_cache = cold: {where} is at a server that is not the run's own, whose page "
                 "cache cannot be emptied: leave page_cache out"
             )
-        has_note = asked["verify"] and mode != "command"
+        has_note = parameters["verify"] and mode != "command"
         return Input(where, read_note(where, mode) if has_note else None)
-    path, known = run_request.place(asked, scratch())
-    check_known(asked, mode, known)
+    path, known = run_request.place(parameters, scratch())
+    check_known(parameters, mode, known)
     return Input(str(path.absolute()), known, path=path.absolute())
 
 
-def check_known(asked: Mapping[str, Value], mode: str, known: Mapping[str, Any] | None) -> None:
+def check_known(
+    parameters: Mapping[str, Value], mode: str, known: Mapping[str, Any] | None
+) -> None:
     """Raise ReadError if the content of a file that Steelyard did not make is to be verified."""
-    if known is None and asked["verify"] and mode != "command":
+    if known is None and parameters["verify"] and mode != "command":
         raise ReadError(
-            f"file = {asked['file']}: expected verify = false, since nobody knows what must be "
+            f"file = {parameters['file']}: expected verify = false, since nobody knows what must be "
             "found in it; found verify = true"
         )
 

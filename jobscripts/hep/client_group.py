@@ -66,14 +66,14 @@ def work(
 ) -> None:
     """Give tasks to workers, by index in the group, and send their answers."""
     mine = {
-        int(place): {**task, "skim": f"{scratch}/skim.{place}.root"}
-        for place, task in tasks.items()
+        int(index): {**task, "skim": f"{scratch}/skim.{index}.root"}
+        for index, task in tasks.items()
     }
-    workers.hand_out([group[place] for place in mine], list(mine.values()))
+    workers.hand_out([group[index] for index in mine], list(mine.values()))
     answers = {}
-    for place, task in mine.items():
-        line.wait_beside(group[place])
-        answers[place] = workers.answer(int(task["number"]), group[place])
+    for index, task in mine.items():
+        line.wait_beside(group[index])
+        answers[index] = workers.answer(int(task["number"]), group[index])
     line.write({"answers": answers})
 
 

@@ -87,14 +87,14 @@ class Group:
     def begin(self, tasks: Tasks) -> None:
         """Send tasks with times of the group's clock; each worker waits for its `begin_s`."""
         shifted = {
-            place: {**task, "begin_s": task["begin_s"] + self.offset_s}
-            for place, task in tasks.items()
+            index: {**task, "begin_s": task["begin_s"] + self.offset_s}
+            for index, task in tasks.items()
         }
         self.tell({"tasks": shifted})
 
     def answers(self) -> dict[int, Answer]:
         """Return the answers with times of the first node's clock."""
-        found = {int(place): one for place, one in self.hear()["answers"].items()}
+        found = {int(index): one for index, one in self.hear()["answers"].items()}
         for one in found.values():
             one["begin_s"] -= self.offset_s
             one["end_s"] -= self.offset_s
@@ -137,14 +137,14 @@ class Groups:
         by_group: dict[int, dict[int, Mapping[str, Any]]] = {}
         begin_s = self._moment()
         for number, task in numbered:
-            place, group = divmod(number, len(self.groups))
-            by_group.setdefault(group, {})[place] = {**task, "number": number, "begin_s": begin_s}
+            index, group = divmod(number, len(self.groups))
+            by_group.setdefault(group, {})[index] = {**task, "number": number, "begin_s": begin_s}
         for group, tasks in by_group.items():
             self.groups[group].begin(tasks)
         found: dict[int, Answer] = {}
         for group in by_group:
-            for place, answer in self.groups[group].answers().items():
-                number = place * len(self.groups) + group
+            for index, answer in self.groups[group].answers().items():
+                number = index * len(self.groups) + group
                 found[number] = {**answer, "node": self.groups[group].node}
         return [found[number] for number, _ in numbered]
 
@@ -256,12 +256,12 @@ def listening() -> socket.socket:
     return socket.create_server(("", 0), family=family, dualstack_ipv6=both)
 
 
-def start(script: str, node: str, words: Sequence[str], secret: str) -> subprocess.Popen[bytes]:
+def start(script: str, node: str, arguments: Sequence[str], secret: str) -> subprocess.Popen[bytes]:
     """Start the group of a node; its output goes to the attempt's folder."""
     module = "steelyard.jobscripts.hep.client_group"
     with log_of(node).open("wb") as log:
         return subprocess.Popen(
-            ["bash", script, node, sys.executable, "-m", module, node, *words],
+            ["bash", script, node, sys.executable, "-m", module, node, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -313,9 +313,9 @@ def check_start(node: str, process: subprocess.Popen[bytes], end: float) -> None
     code = process.poll()
     if code is None and time.monotonic() < end:
         return
-    words = log_of(node).read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    lines = log_of(node).read_text(encoding="utf-8", errors="replace").strip().splitlines()
     what = f"were not ready after {PATIENCE_S:.0f} s" if code is None else f"ended with {code}"
-    raise WorkerError(f"the clients on {node} {what}: {(words or ['without a word'])[-1][:300]}")
+    raise WorkerError(f"the clients on {node} {what}: {(lines or ['without a word'])[-1][:300]}")
 
 
 def greeting(line: socket.socket, secret: str) -> str | None:

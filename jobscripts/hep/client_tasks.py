@@ -166,13 +166,13 @@ def read_all(task: Task) -> dict[str, Any]:
     return {**clock.end(), **asdict(tally), "events": events, "found": found}
 
 
-def executed(words: list[str], folder: Path, out: IO[bytes], errors: IO[bytes]) -> int:
+def executed(arguments: list[str], folder: Path, out: IO[bytes], errors: IO[bytes]) -> int:
     """Run a program and return its exit code.
 
     If this process is asked to end, the program and its children are killed.
     """
     process = subprocess.Popen(
-        words,
+        arguments,
         stdin=subprocess.DEVNULL,
         stdout=out,
         stderr=errors,
@@ -192,8 +192,8 @@ def command(task: Task) -> dict[str, Any]:
     folder, number = Path(tempfile.mkdtemp(dir=Path(task["skim"]).parent)), str(task["number"])
     log = Path(os.environ["SY_ATTEMPT_DIR"])
     log_out, log_err = log / f"command.{number}.out", log / f"command.{number}.err"
-    words = {"url": str(task["where"]), "client": number, "output": str(task["skim"])}
-    line = placeholders.filled_command(str(task["asked"]["command"]), words)
+    fields = {"url": str(task["where"]), "client": number, "output": str(task["skim"])}
+    line = placeholders.filled_command(str(task["asked"]["command"]), fields)
     with log_out.open("ab") as out, log_err.open("ab") as errors:
         clock = Clock(resource.RUSAGE_CHILDREN)
         code = executed(["bash", "-c", line], folder, out, errors)
@@ -202,7 +202,7 @@ def command(task: Task) -> dict[str, Any]:
     Path(task["skim"]).unlink(missing_ok=True)
     if code != 0:
         lines = log_err.read_text(encoding="utf-8", errors="replace").split("\n")
-        last = next((words for words in reversed(lines) if words.strip()), "without a word")
+        last = next((fields for fields in reversed(lines) if fields.strip()), "without a word")
         raise ReadError(f"the command ended with {code}: {last[:300]}")
     return {**times, "found": {}}
 

@@ -34,9 +34,9 @@ def name_fault(where: str, what: str) -> Iterator[None]:
     try:
         yield
     except damage() as error:
-        words = " ".join(str(error).split())[:200]
+        message = " ".join(str(error).split())[:200]
         kind = f"{type(error).__module__}.{type(error).__name__}".removeprefix("builtins.")
-        raise ReadError(f"{where}: {what}; found: {kind}: {words}") from error
+        raise ReadError(f"{where}: {what}; found: {kind}: {message}") from error
 
 
 def tree_of(file: Any, where: str, name: str, branches: Sequence[str]) -> Any:

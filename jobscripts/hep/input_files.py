@@ -127,16 +127,16 @@ def make(path: Path, recipe: Recipe) -> dict[str, Any]:
     # Imported here, since numpy takes a second to import where system calls are slow.
     from steelyard.jobscripts.hep import tree_writer
 
-    part = path.with_name(f".{path.name}.part")
+    temporary = path.with_name(f".{path.name}.part")
     try:
-        found = tree_writer.write(part, recipe)
+        found = tree_writer.write(temporary, recipe)
         known = {"format": FORMAT, "version": VERSION, "file": path.name, "recipe": dict(recipe)}
-        known |= {"bytes": part.stat().st_size, "sha256": sha256(part), **found}
-        flush(part)
-        part.rename(path)
+        known |= {"bytes": temporary.stat().st_size, "sha256": sha256(temporary), **found}
+        flush(temporary)
+        temporary.rename(path)
         write_whole(note_of(path), json.dumps(known, indent=1) + "\n")
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     return known
 
 
@@ -148,10 +148,10 @@ def flush(path: Path) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a text atomically."""
-    part = path.with_name(f".{path.name}.part")
-    part.write_text(text, encoding="utf-8")
-    flush(part)
-    part.rename(path)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    flush(temporary)
+    temporary.rename(path)
 
 
 def sha256(path: Path, copy: Path | None = None) -> str:

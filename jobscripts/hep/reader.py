@@ -111,9 +111,9 @@ class XRootDReader:
         server = client.URL(self.file.get_property("DataServer"))
         system = client.FileSystem(f"{server.protocol}://{server.hostid}/")
         status, answer = system.query(client.flags.QueryCode.CONFIG, "readv_iov_max readv_ior_max")
-        words = bytes(answer or b"").split()
-        if status.ok and len(words) == 2 and all(word.isdigit() for word in words):
-            self.most_ranges, self.most_bytes = int(words[0]), int(words[1])
+        fields = bytes(answer or b"").split()
+        if status.ok and len(fields) == 2 and all(word.isdigit() for word in fields):
+            self.most_ranges, self.most_bytes = int(fields[0]), int(fields[1])
 
     @staticmethod
     def _check(status: Any, what: str) -> None:

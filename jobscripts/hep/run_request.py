@@ -31,10 +31,13 @@ def parameters(benchmark: str) -> dict[str, Value]:
     return registry.load(benchmark).check_parameters(given)
 
 
-def recipe(asked: Mapping[str, Value]) -> dict[str, Value]:
+def recipe(parameters: Mapping[str, Value]) -> dict[str, Value]:
     """Return the input file's recipe; the benchmark xrootd always has collision events."""
     keys = ("compression", "events", "cluster", "seed")
-    return {"structure": asked.get("structure", "jagged"), **{key: asked[key] for key in keys}}
+    return {
+        "structure": parameters.get("structure", "jagged"),
+        **{key: parameters[key] for key in keys},
+    }
 
 
 def own_file(path: Path) -> Path:
@@ -47,7 +50,7 @@ def own_file(path: Path) -> Path:
     return path
 
 
-def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any] | None]:
+def place(parameters: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any] | None]:
     """Return the input's checked path on this node, and its note (input_files.keep_file).
 
     The input is in the folder `data` if one is given. Otherwise it is stored in the study's folder
@@ -56,15 +59,15 @@ def place(asked: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, An
     input is not checked beforehand, since that would put it into CVMFS' cache. The values are
     checked in any case.
     """
-    if asked.get("file"):
-        return own_file(Path(str(asked["file"]))), None
-    folder = Path(str(asked["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
-    known = input_files.keep_file(folder, recipe(asked))
+    if parameters.get("file"):
+        return own_file(Path(str(parameters["file"]))), None
+    folder = Path(str(parameters["data"]) or Path(os.environ["SY_STUDY_DIR"]) / "data")
+    known = input_files.keep_file(folder, recipe(parameters))
     path = folder / known["file"]
     if input_files.is_read_only(folder):
         return path, known
     try:
-        path = input_files.checked(path, known, None if asked["data"] else scratch / path.name)
+        path = input_files.checked(path, known, None if parameters["data"] else scratch / path.name)
     except OSError as error:
         raise input_files.DataError(f"the input {path} cannot be used: {error}") from error
     return path, known

@@ -132,12 +132,12 @@ def folder(stack: ExitStack, base: str) -> Path:
     return Path(name)
 
 
-def web(stack: ExitStack, asked: Mapping[str, Value]) -> int | None:
+def web(stack: ExitStack, parameters: Mapping[str, Value]) -> int | None:
     """Start a server for the requested background traffic and return its port; None: no traffic."""
-    if not asked.get("background"):
+    if not parameters.get("background"):
         return None
     process = stack.enter_context(
-        background_traffic.started(["serve", str(asked["background_size"])])
+        background_traffic.started(["serve", str(parameters["background_size"])])
     )
     return int(background_traffic.line_of(process))
 
@@ -152,18 +152,18 @@ def serve(stack: ExitStack) -> None:
     )
     # A short path without blanks: it contains sockets, and the configuration has no quotes.
     own = folder(stack, OWN_BASE)
-    asked = run_request.parameters(sys.argv[1])
-    path, known = run_request.place(asked, copies)
+    parameters = run_request.parameters(sys.argv[1])
+    path, known = run_request.place(parameters, copies)
     (own / "data").mkdir()
     (own / "data" / path.name).symlink_to(path.absolute())
     guard, port = start(own, copies, program)
     stack.callback(stop, guard)
-    control = CacheControl(path, str(asked["page_cache"]))
+    control = CacheControl(path, str(parameters["page_cache"]))
     control.open()
-    words = {"port": port, "path": path.name, "version": version(program), "known": known}
-    words["cache_control"] = control.port
-    words["web"] = web(stack, asked)
-    sys.stdout.write(f"ready {os.getpid()} {json.dumps(words)}\n")
+    answer = {"port": port, "path": path.name, "version": version(program), "known": known}
+    answer["cache_control"] = control.port
+    answer["web"] = web(stack, parameters)
+    sys.stdout.write(f"ready {os.getpid()} {json.dumps(answer)}\n")
     sys.stdout.flush()
     watch()
 

@@ -95,8 +95,8 @@ class _Document:
     def __init__(self, name: str, text: str) -> None:
         self.name = name
         self.values: dict[str, list[tuple[int, str]]] = {}
-        for place, key, value in _pairs(text):
-            self.values.setdefault(key, []).append((place, value))
+        for line_number, key, value in _pairs(text):
+            self.values.setdefault(key, []).append((line_number, value))
 
     def part(self, key: str) -> str:
         """Return a value's line, for a message."""
@@ -126,12 +126,12 @@ def _pairs(text: str) -> Iterator[tuple[int, str, str]]:
     """Yield each line's number, SECTION::KEY and value; YAML has the section on an earlier line."""
     section = ""
     yaml = " version: " in text.split("\n", 1)[0]
-    for place, line in enumerate(text.splitlines(), 1):
+    for line_number, line in enumerate(text.splitlines(), 1):
         if not yaml:
             key, _, value = line.rpartition("=")
-            yield place, "::".join(word.strip() for word in key.split("::")), value
+            yield line_number, "::".join(word.strip() for word in key.split("::")), value
         elif not line.startswith(" "):
             section = line.partition(":")[0].strip("_ ")
         else:
             key, _, value = line.rpartition(": ")
-            yield place, f"{section}::{key.strip()}", value
+            yield line_number, f"{section}::{key.strip()}", value

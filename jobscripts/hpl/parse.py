@@ -106,20 +106,20 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     index of the fastest, the mean rate, and each system's rate and residual.
     """
     name = f"out.{client}"
-    asked = order_asked(folder, client, parameters)
+    order = order_asked(folder, client, parameters)
     if parameters["xhpl"]:
         text = read_output(folder, client, "xhpl")
         _refuse_other_programs(name, text)
         text = cut_at_end(folder, client, text, XHPL_END)
         solved = _solutions(name, text)
         if NVIDIA.search(text) and all(NVIDIA_ROW.fullmatch(one.variant) for one in solved):
-            solved = _named_in_full(name, solved, asked)
-        _check(name, solved, asked)
+            solved = _named_in_full(name, solved, order)
+        _check(name, solved, order)
         best = max(solved, key=lambda one: one.gflops)
         time_s, gflops = best.operations / best.gflops / 1e9, best.gflops
     else:
         text = read_complete(folder, client, "hpcc", HPCC_END)
-        solved, time_s, gflops = solved_by_hpcc(name, text, asked)
+        solved, time_s, gflops = solved_by_hpcc(name, text, order)
     return [
         Result("gflops", gflops, "Gflop/s", 1),
         Result("hpl_s", time_s, "s", 1),
@@ -147,18 +147,18 @@ def _refuse_other_programs(name: str, text: str) -> None:
 
 
 def _named_in_full(
-    name: str, solved: list[Solution], asked: Mapping[str, object]
+    name: str, solved: list[Solution], order: Mapping[str, object]
 ) -> list[Solution]:
     """Return HPL-NVIDIA's systems with HPL's complete variant names of the request.
 
     Raises OutputError if the request has parameters that HPL-NVIDIA ignores.
     """
-    ignored = [key for key, default in NVIDIA_IGNORES.items() if str(asked[key]) != str(default)]
+    ignored = [key for key, default in NVIDIA_IGNORES.items() if str(order[key]) != str(default)]
     if ignored:
         raise OutputError(
             name, f"HPL-NVIDIA ignores {', '.join(ignored)}: leave out of the study what it ignores"
         )
-    variant = _variant(_asked(asked)[0])
+    variant = _variant(_asked(order)[0])
     for one in solved:
         if not variant.startswith(one.variant[:2]):
             raise OutputError(
@@ -191,14 +191,14 @@ def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> 
 
 
 def solved_by_hpcc(
-    name: str, text: str, asked: Mapping[str, object]
+    name: str, text: str, order: Mapping[str, object]
 ) -> tuple[list[Solution], float, float]:
     """Return the checked systems of HPL's section of hpcc's output.
 
     Time (s) and rate (Gflop/s) of the fastest system have the six digits of hpcc's summary.
     """
     solved = _solutions(name, _section(name, text))
-    _check(name, solved, asked)
+    _check(name, solved, order)
     return solved, *_summary(name, text, max(solved, key=lambda one: one.gflops))
 
 
@@ -262,12 +262,12 @@ def _complaint(text: str) -> str:
 
 def _check(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
     """Check that the systems are the requested ones, each once and correct; compare their times."""
-    asked = [(one["n"], one["nb"], one["p"], one["q"]) for one in _asked(parameters)]
+    problems = [(one["n"], one["nb"], one["p"], one["q"]) for one in _asked(parameters)]
     for solution in solved:
-        if solution.problem not in asked:
+        if solution.problem not in problems:
             raise OutputError(
                 name,
-                f"(n, nb, p, q) = {solution.problem} was solved instead of {asked[0]}: "
+                f"(n, nb, p, q) = {solution.problem} was solved instead of {problems[0]}: "
                 "the program did not accept its input",
             )
     _check_variants(name, solved, parameters)
@@ -311,10 +311,10 @@ def _check_residuals(name: str, solved: list[Solution], parameters: Mapping[str,
 
 def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
     """Check that every requested algorithm was run once, and the settings of all of them."""
-    asked = {f"{_variant(one)} with NB {one['nb']}" for one in _asked(parameters)}
+    variants = {f"{_variant(one)} with NB {one['nb']}" for one in _asked(parameters)}
     found = [f"{one.variant} with NB {one.problem[1]}" for one in solved]
-    if set(found) != asked or len(found) != len(asked):
-        raise OutputError(name, _other_variants(found, asked))
+    if set(found) != variants or len(found) != len(variants):
+        raise OutputError(name, _other_variants(found, variants))
     mix = f"Mix (threshold = {parameters['swap_threshold']})"
     expected = {
         "SWAP": SWAPS.get(str(parameters["swap"]), mix),
@@ -329,14 +329,14 @@ def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, 
             raise OutputError(name, f"{key} was '{setting}' instead of '{value}'")
 
 
-def _other_variants(found: list[str], asked: set[str]) -> str:
+def _other_variants(found: list[str], expected_variants: set[str]) -> str:
     """Describe the difference; for one system, only the variant."""
-    if len(found) == len(asked) == 1:
-        (expected,) = asked
+    if len(found) == len(expected_variants) == 1:
+        (expected,) = expected_variants
         return f"variant {found[0].split()[0]} was run instead of {expected.split()[0]}"
-    missing = sorted(asked - set(found))
+    missing = sorted(expected_variants - set(found))
     first = f", {missing[0]} is missing" if missing else ""
-    return f"{len(found)} systems were solved, {len(asked)} were asked for{first}"
+    return f"{len(found)} systems were solved, {len(expected_variants)} were asked for{first}"
 
 
 def _variant(one: Mapping[str, object]) -> str:

@@ -79,18 +79,18 @@ def _phases(name: str, text: str) -> tuple[dict[str, float], list[str]]:
     """Return the rate of each of the twelve phases, and the names of invalid ones."""
     phases: dict[str, float] = {}
     invalid = []
-    for place, line in enumerate(text.splitlines(), 1):
+    for column, line in enumerate(text.splitlines(), 1):
         if not line.startswith("[RESULT]"):
             continue
         found = PHASE.fullmatch(line)
-        part = f"{name} line {place}"
+        line_name = f"{name} line {column}"
         if found is None or UNITS.get(found[1]) != found[3] or found[1] in phases:
             raise OutputError(
-                part, f"'[RESULT] PHASE RATE UNIT : time …', each phase once: {line[:90]!r}"
+                line_name, f"'[RESULT] PHASE RATE UNIT : time …', each phase once: {line[:90]!r}"
             )
-        phases[found[1]] = number(part, found[1], found[2])
+        phases[found[1]] = number(line_name, found[1], found[2])
         if phases[found[1]] <= 0:
-            raise OutputError(part, f"{found[1]}: a rate of {found[2]} cannot be")
+            raise OutputError(line_name, f"{found[1]}: a rate of {found[2]} cannot be")
         invalid += [found[1]] if found[5] else []
     missing = [one for one in UNITS if one not in phases]
     if missing:
@@ -106,7 +106,7 @@ def _score(
     found = SCORE.fullmatch(lines[0]) if len(lines) == 1 else None
     if found is None:
         raise OutputError(name, f"{len(lines)} lines '[SCORE ] Bandwidth …', one is expected")
-    printed = [number(name, "score", found[place]) for place in (1, 2, 3)]
+    printed = [number(name, "score", found[group]) for group in (1, 2, 3)]
     of = [[phases[one] for one in names] for names in (BANDWIDTHS, RATES)]
     bandwidth, iops = (_geometric_mean(rates) for rates in of)
     expected = (bandwidth, iops, math.sqrt(bandwidth * iops))

@@ -69,10 +69,10 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         )
     found: list[Result] = []
     for operation, summary in summaries.items():
-        part = f"{name}: {operation}"
-        _check(part, rows[operation], summary, parameters)
+        section = f"{name}: {operation}"
+        _check(section, rows[operation], summary, parameters)
         found += [
-            Result(operation, number(part, "rate", one.rate) * MIB, "bytes_per_s", i)
+            Result(operation, number(section, "rate", one.rate) * MIB, "bytes_per_s", i)
             for i, one in enumerate(rows[operation], 1)
         ]
     return [*found, *mounts.results(folder, client)]
@@ -104,26 +104,26 @@ def _text(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
         rows[operation].append(Repetition(rate, seconds))
     summaries: dict[str, Summary] = {}
     for line in summary[1].splitlines():
-        words = line.split()
-        if words and words[0] in OPERATIONS:
-            summaries |= {words[0]: _summary_row(name, line, words, summaries)}
+        cells = line.split()
+        if cells and cells[0] in OPERATIONS:
+            summaries |= {cells[0]: _summary_row(name, line, cells, summaries)}
     return rows, summaries
 
 
 def _summary_row(
-    name: str, line: str, words: Sequence[str], before: Mapping[str, Summary]
+    name: str, line: str, cells: Sequence[str], before: Mapping[str, Summary]
 ) -> Summary:
-    if len(words) != COLUMNS or words[0] in before:
+    if len(cells) != COLUMNS or cells[0] in before:
         raise OutputError(
             name, f"summary of one test, {COLUMNS} columns in a row, is expected: {line[:80]!r}"
         )
     ranks, repetitions, segments, block = (
-        int(number(name, f"column {place + 1} of the summary", words[place]))
-        for place in (RANKS, REPETITIONS, SEGMENTS, BLOCK)
+        int(number(name, f"column {column + 1} of the summary", cells[column]))
+        for column in (RANKS, REPETITIONS, SEGMENTS, BLOCK)
     )
     every = ranks * segments * block
-    stonewall = words[STONEWALL] != "NA"
-    return Summary(words[MOST], words[LEAST], words[MEAN], ranks, repetitions, every, stonewall)
+    stonewall = cells[STONEWALL] != "NA"
+    return Summary(cells[MOST], cells[LEAST], cells[MEAN], ranks, repetitions, every, stonewall)
 
 
 def _json(name: str, text: str) -> tuple[Rows, dict[str, Summary]]:
@@ -178,16 +178,16 @@ def _summary_object(one: Mapping[str, object], segments: int, stonewall: bool) -
 
 
 def _check(
-    part: str, rows: Sequence[Repetition], summary: Summary, parameters: Mapping[str, object]
+    section: str, rows: Sequence[Repetition], summary: Summary, parameters: Mapping[str, object]
 ) -> None:
     """Check that this is the requested test, and that its figures agree."""
     for what, found in (("ranks", summary.ranks), ("repetitions", summary.repetitions)):
         if found != parameters[what]:
-            raise OutputError(part, f"{what} = {found} instead of {parameters[what]}")
+            raise OutputError(section, f"{what} = {found} instead of {parameters[what]}")
     if len(rows) != summary.repetitions:
-        raise OutputError(part, f"{len(rows)} repetitions, {summary.repetitions} are expected")
+        raise OutputError(section, f"{len(rows)} repetitions, {summary.repetitions} are expected")
     for one in rows:
-        _check_row(part, one, summary)
+        _check_row(section, one, summary)
     rates = [float(one.rate) for one in rows]
     wide = max(_half_unit(one.rate) for one in rows)
     for what, word, expected in (
@@ -195,16 +195,16 @@ def _check(
         ("least", summary.least, min(rates)),
         ("mean", summary.mean, sum(rates) / len(rates)),
     ):
-        if abs(number(part, what, word) - expected) > wide + _half_unit(word):
+        if abs(number(section, what, word) - expected) > wide + _half_unit(word):
             raise OutputError(
-                part, f"{what} {word} MiB/s in the summary, {expected:.2f} by its repetitions"
+                section, f"{what} {word} MiB/s in the summary, {expected:.2f} by its repetitions"
             )
 
 
-def _check_row(part: str, one: Repetition, summary: Summary) -> None:
-    rate, seconds = number(part, "rate", one.rate), number(part, "time", one.seconds)
+def _check_row(section: str, one: Repetition, summary: Summary) -> None:
+    rate, seconds = number(section, "rate", one.rate), number(section, "time", one.seconds)
     if rate <= 0:
-        raise OutputError(part, f"a rate of {one.rate} MiB/s cannot be")
+        raise OutputError(section, f"a rate of {one.rate} MiB/s cannot be")
     expected_s = summary.all_bytes / MIB / rate
     unsure_s = _half_unit(one.seconds) + expected_s * _half_unit(one.rate) / rate
     # At a stonewall fewer bytes are transferred; IOR prints how many for all repetitions only.
@@ -212,7 +212,7 @@ def _check_row(part: str, one: Repetition, summary: Summary) -> None:
         expected_s - seconds > unsure_s and not summary.stonewall
     ):
         raise OutputError(
-            part,
+            section,
             f"{summary.all_bytes} bytes at {one.rate} MiB/s take {expected_s:.6f} s, not {one.seconds}",
         )
 

@@ -89,10 +89,12 @@ def _check_switches(name: str, text: str, parameters: Mapping[str, object]) -> N
     commands = COMMAND.findall(text)
     if len(commands) != 1:
         raise OutputError(name, "no command line in it")
-    words = commands[0].split()
-    for switch, asked in (("-e", parameters["sync"]), ("-I", parameters["direct"])):
-        if (switch in words) != asked:
-            raise OutputError(name, f"{switch} is {'not ' if asked else ''}in its command line")
+    switches = commands[0].split()
+    for switch, is_expected in (("-e", parameters["sync"]), ("-I", parameters["direct"])):
+        if (switch in switches) != is_expected:
+            raise OutputError(
+                name, f"{switch} is {'not ' if is_expected else ''}in its command line"
+            )
 
 
 def _throughput(
@@ -118,9 +120,9 @@ def _auto(name: str, text: str, tests: list[int], parameters: Mapping[str, objec
     expected = [metric for test in sorted(tests) for metric in COLUMNS[test]]
     rows = [line.split() for line in ROW.findall(text)]
     sizes = [(int(row[0]), int(row[1])) for row in rows]
-    asked = _pairs(parameters)
-    if sizes != asked:
-        raise OutputError(name, f"(file, record) in kB are {sizes} instead of {asked}")
+    problems = _pairs(parameters)
+    if sizes != problems:
+        raise OutputError(name, f"(file, record) in kB are {sizes} instead of {problems}")
     results = []
     for iteration, row in enumerate(rows, start=1):
         if len(row) != 2 + len(expected):

@@ -42,7 +42,7 @@ def _end(pair: Pair, parameters: Mapping[str, object]) -> Json:
         raise OutputError(pair.where, f"no report, but: {str(report)[:200]!r}")
     if report.get("error"):
         raise FailedError(f"{pair.where}: {report['error']}")
-    asked = _part(pair.where, _part(pair.where, report, "start"), "test_start")
+    start = _part(pair.where, _part(pair.where, report, "start"), "test_start")
     expected = {
         "protocol": str(parameters["protocol"]).upper(),
         "num_streams": parameters["streams"],
@@ -50,13 +50,13 @@ def _end(pair: Pair, parameters: Mapping[str, object]) -> Json:
         "reverse": int(parameters["direction"] == "reverse"),
     }
     for key, value in expected.items():
-        if asked.get(key) != value:
-            raise OutputError(pair.where, f"{key} is {asked.get(key)} instead of {value}")
+        if start.get(key) != value:
+            raise OutputError(pair.where, f"{key} is {start.get(key)} instead of {value}")
     return _part(pair.where, report, "end")
 
 
-def _part(where: str, part: Json, key: str) -> Json:
-    found = part.get(key)
+def _part(where: str, table: Json, key: str) -> Json:
+    found = table.get(key)
     if not isinstance(found, dict):
         raise OutputError(where, f"no '{key}'" + (f", {OLD}" if key.startswith("sum_") else ""))
     return found
@@ -84,12 +84,12 @@ def _figures(
     yield "cpu_server", number(where, cpu, "remote_total") / 100, "1"
 
 
-def _rate(where: str, part: Json, parameters: Mapping[str, object]) -> float:
+def _rate(where: str, table: Json, parameters: Mapping[str, object]) -> float:
     """Return the rate in bit/s; raise if the transfer was too short or empty."""
-    seconds = number(where, part, "seconds")
+    seconds = number(where, table, "seconds")
     if seconds < (1 - report_checks.LATE) * report_checks.seconds_asked(parameters):
         raise OutputError(where, f"{seconds} s instead of {parameters['seconds']} s were measured")
-    rate = report_checks.rate(where, part)
+    rate = report_checks.rate(where, table)
     if rate == 0:
         raise FailedError(f"{where}: nothing was transferred")
     return rate

@@ -15,13 +15,13 @@ ROUNDED = 1e-4  # bytes and rates are from one count each; seconds are printed w
 
 def check_report(where: str, report: object, end: Json, parameters: Mapping[str, object]) -> None:
     """Raise OutputError unless each requested stream is in every interval and in the sums."""
-    asked = int(str(parameters["streams"])) * (2 if parameters["direction"] == "both" else 1)
+    expected = int(str(parameters["streams"])) * (2 if parameters["direction"] == "both" else 1)
     streams = ends(where, end)
-    if len(streams) != asked:
-        raise OutputError(where, f"{len(streams)} streams in the end, {asked} were expected")
+    if len(streams) != expected:
+        raise OutputError(where, f"{len(streams)} streams in the end, {expected} were expected")
     _sums(where, end, streams)
     sums = [end[key] for key in ("sum_sent", "sum_received") if key in end]
-    _intervals(where, report, asked, min(number(where, part, "seconds") for part in sums))
+    _intervals(where, report, expected, min(number(where, total, "seconds") for total in sums))
 
 
 def seconds_asked(parameters: Mapping[str, object]) -> float:
@@ -43,10 +43,10 @@ def _is_stream(row: object) -> bool:
     )
 
 
-def rate(where: str, part: Json) -> float:
+def rate(where: str, total: Json) -> float:
     """Return the reported rate in bit/s, after a comparison with bytes and seconds."""
-    reported = number(where, part, "bits_per_second")
-    count, seconds = number(where, part, "bytes"), number(where, part, "seconds")
+    reported = number(where, total, "bits_per_second")
+    count, seconds = number(where, total, "bytes"), number(where, total, "seconds")
     true = 8 * count / seconds if seconds > 0 else 0.0
     if abs(reported - true) > ROUNDED * true:
         raise OutputError(
@@ -72,13 +72,13 @@ def _sums(where: str, end: Json, streams: list[dict[str, Json]]) -> None:
 
 def _is_back(row: dict[str, Json], end: Json) -> bool:
     """Whether a stream is of the second direction: then the client did not send it."""
-    part = row.get("sender") or row.get("udp") or {}
-    return "sum_sent_bidir_reverse" in end and not part.get("sender")
+    summary = row.get("sender") or row.get("udp") or {}
+    return "sum_sent_bidir_reverse" in end and not summary.get("sender")
 
 
 def _sum(where: str, total: object, name: str, kind: str, parts: list[Json]) -> None:
     reported = number(where, total, "bytes")
-    true = sum(number(where, part, "bytes") for part in parts)
+    true = sum(number(where, item, "bytes") for item in parts)
     if abs(reported - true) > ROUNDED * true:
         raise OutputError(
             where,

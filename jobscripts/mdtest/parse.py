@@ -111,7 +111,7 @@ def _rows(name: str, table: str, lines: str) -> Rows:
             raise OutputError(
                 name, f"{table}: no row 'Operation Max Min Mean Std Dev': {line[:80]!r}"
             )
-        most, least, mean = (number(name, match[1], match[place]) for place in (2, 3, 4))
+        most, least, mean = (number(name, match[1], match[group]) for group in (2, 3, 4))
         if not least <= mean <= most:
             raise OutputError(name, f"{table} of {match[1]}: {least} ≤ {mean} ≤ {most} is expected")
         if not match[1].startswith("Tree "):

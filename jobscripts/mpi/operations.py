@@ -69,8 +69,8 @@ def bandwidth(world: World, size: int) -> Task:
 
     def run(count: int) -> None:
         for start in range(0, count, WINDOW):
-            part = buffers[: count - start]
-            MPI.Request.Waitall([post([buffer, MPI.BYTE], partner, TAG) for buffer in part])
+            window = buffers[: count - start]
+            MPI.Request.Waitall([post([buffer, MPI.BYTE], partner, TAG) for buffer in window])
         answer(world, sends)
 
     return Task(run, lambda: buffers[0] == pattern(size))
@@ -83,9 +83,9 @@ def bi_bandwidth(world: World, size: int) -> Task:
 
     def run(count: int) -> None:
         for start in range(0, count, WINDOW):
-            part = buffers[: count - start]
-            requests = [comm.Irecv([buffer, MPI.BYTE], partner, TAG) for buffer in part]
-            requests += [comm.Isend([out, MPI.BYTE], partner, TAG) for _ in part]
+            window = buffers[: count - start]
+            requests = [comm.Irecv([buffer, MPI.BYTE], partner, TAG) for buffer in window]
+            requests += [comm.Isend([out, MPI.BYTE], partner, TAG) for _ in window]
             MPI.Request.Waitall(requests)
         answer(world, world.rank == world.first)
 

@@ -33,8 +33,8 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         raise OutputError(
             name, f"{counted(ranks, 'rank')} instead of {parameters['ranks']}, or doubled rows"
         )
-    asked = str(parameters["test"])
-    tests = ("latency", *RATES, *COLLECTIVE) if asked == "all" else (asked,)
+    requested = str(parameters["test"])
+    tests = ("latency", *RATES, *COLLECTIVE) if requested == "all" else (requested,)
     found = []
     for test in tests:
         found += _figures(name, test, rows, parameters)

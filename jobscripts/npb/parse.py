@@ -51,9 +51,9 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     """Return mops and mops_per_process (Mop/s), seconds, and the requested profile."""
     name = f"out.{client}"
     if not _has_output(folder / name):
-        words = first_words(folder / f"err.{client}")
-        if words:
-            raise FailedError(words)
+        message = first_words(folder / f"err.{client}")
+        if message:
+            raise FailedError(message)
     block = read_block(name, read_output(folder, client, "NPB"))
     if block.verification != "SUCCESSFUL":
         raise FailedError(f"verification: {block.verification}")
@@ -205,13 +205,13 @@ def _vector_bits(name: str, fields: Mapping[str, str]) -> int | None:
 
 def _check(name: str, block: Block, parameters: Mapping[str, object]) -> None:
     """Check that the requested problem was solved; raise OutputError otherwise."""
-    for what, found, asked in (
+    for what, found, expected in (
         ("kernel", block.kernel, parameters["kernel"]),
         ("class", block.class_name, parameters["class"]),
         ("ranks", block.ranks, parameters["ranks"]),
     ):
-        if found != asked:
-            raise OutputError(name, f"{what} is {found} instead of {asked}")
+        if found != expected:
+            raise OutputError(name, f"{what} is {found} instead of {expected}")
     if block.active_ranks != block.ranks:
         raise OutputError(
             name, f"only {block.active_ranks} of {block.ranks} ranks took part in the computation"
@@ -223,9 +223,11 @@ def _check(name: str, block: Block, parameters: Mapping[str, object]) -> None:
 def _check_program(name: str, block: Block, parameters: Mapping[str, object]) -> None:
     """Check whose program ran, if the study names it."""
     found = "steelyard" if block.version.startswith(OURS) else "nasa"
-    asked = parameters["implementation"]
-    if asked not in ("", found):
-        raise OutputError(name, f"implementation is {found} ({block.version}) instead of {asked}")
+    expected = parameters["implementation"]
+    if expected not in ("", found):
+        raise OutputError(
+            name, f"implementation is {found} ({block.version}) instead of {expected}"
+        )
 
 
 def _check_rates(name: str, block: Block) -> None:

@@ -130,9 +130,9 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
         raise OutputError(name, "tables of several tests; one test is expected")
     found = []
     for iteration, table in enumerate(tables, 1):
-        part = f"{name}: {table.test} {iteration}"
-        _check_table(part, table, parameters)
-        found += [Result(*figure, iteration) for figure in _figures(part, table)]
+        section = f"{name}: {table.test} {iteration}"
+        _check_table(section, table, parameters)
+        found += [Result(*figure, iteration) for figure in _figures(section, table)]
     return found
 
 
@@ -143,24 +143,24 @@ def _read_tables(name: str, lines: Sequence[str]) -> list[Table]:
     """Return all tables. Lines before the first title are the launcher's."""
     tables: list[Table] = []
     for line in lines:
-        words = " ".join(line.split())
-        started = _start_table(name, words)
+        text = " ".join(line.split())
+        started = _start_table(name, text)
         if started:
             tables.append(started)
         elif tables:
-            _add_line(name, tables[-1], words)
+            _add_line(name, tables[-1], text)
     return tables
 
 
-def _start_table(name: str, words: str) -> Table | None:
-    title = OSU_TITLE.fullmatch(words)
+def _start_table(name: str, line: str) -> Table | None:
+    title = OSU_TITLE.fullmatch(line)
     if title:
         if title[1] not in OSU_KINDS:
             raise OutputError(name, f"OSU's test '{title[1][:60]}' is none that can be read")
         return Table(title[1], OSU_KINDS[title[1]], "OSU")
-    if IMB_TITLE.fullmatch(words):
+    if IMB_TITLE.fullmatch(line):
         return Table("", "", "IMB", complete=False)
-    other = OTHER_TITLE.fullmatch(words)
+    other = OTHER_TITLE.fullmatch(line)
     if other:
         raise OutputError(
             name,
@@ -170,48 +170,48 @@ def _start_table(name: str, words: str) -> Table | None:
     return None
 
 
-def _columns(suite: str, words: str) -> tuple[str, ...]:
+def _columns(suite: str, line: str) -> tuple[str, ...]:
     """Return the names of a table's columns; () if the line is no header."""
     if suite == "IMB":
-        return IMB_COLUMNS.get(words, ())
-    more = OSU_MORE.search(words)
+        return IMB_COLUMNS.get(line, ())
+    more = OSU_MORE.search(line)
     assert more is not None  # it may match an empty text
-    columns = OSU_COLUMNS.get(words[: more.start()], ())
+    columns = OSU_COLUMNS.get(line[: more.start()], ())
     verdict = ("verdict",) if more[1] else ()
-    tails = tuple(f"tail{place}" for place in range(more[2].count("Tail")))
+    tails = tuple(f"tail{index}" for index in range(more[2].count("Tail")))
     return (*columns, *verdict, *tails) if columns else ()
 
 
-def _add_line(name: str, table: Table, words: str) -> None:
+def _add_line(name: str, table: Table, line: str) -> None:
     """Add a line after a title: a header, a row, a comment, or an empty line."""
-    columns = _columns(table.suite, words)
+    columns = _columns(table.suite, line)
     if columns:
         if table.rows:
-            raise OutputError(name, f"{table.test}: a second table begins: {words!r}")
+            raise OutputError(name, f"{table.test}: a second table begins: {line!r}")
         table.columns = columns
-    elif HEADER.fullmatch(words):
-        why = "; IMB built with CHECK is slower" if words.endswith(" defects") else ""
+    elif HEADER.fullmatch(line):
+        why = "; IMB built with CHECK is slower" if line.endswith(" defects") else ""
         raise OutputError(
-            name, f"{table.test}: the columns {words[:100]!r} are none that can be read{why}"
+            name, f"{table.test}: the columns {line[:100]!r} are none that can be read{why}"
         )
-    elif words.startswith("#"):
+    elif line.startswith("#"):
         if table.suite == "IMB":
-            _add_imb_comment(name, table, words)
-    elif words:
-        values = words.split()
+            _add_imb_comment(name, table, line)
+    elif line:
+        values = line.split()
         if len(values) != len(table.columns) or (table.suite == "IMB" and table.complete):
             raise OutputError(
                 name,
-                f"{table.test}: a row of {counted(len(table.columns), 'column')} is expected: {words[:80]!r}",
+                f"{table.test}: a row of {counted(len(table.columns), 'column')} is expected: {line[:80]!r}",
             )
         table.rows.append(dict(zip(table.columns, values, strict=True)))
 
 
-def _add_imb_comment(name: str, table: Table, words: str) -> None:
-    if words.startswith("# Benchmarking Multi-"):
-        raise OutputError(name, f"{words[2:62]!r}: several groups at once (-multi) are not read")
-    test = re.fullmatch(r"# Benchmarking (\w+)", words)
-    processes = re.fullmatch(r"# #processes = (\d+)", words)
+def _add_imb_comment(name: str, table: Table, line: str) -> None:
+    if line.startswith("# Benchmarking Multi-"):
+        raise OutputError(name, f"{line[2:62]!r}: several groups at once (-multi) are not read")
+    test = re.fullmatch(r"# Benchmarking (\w+)", line)
+    processes = re.fullmatch(r"# #processes = (\d+)", line)
     if test:
         if table.test:
             raise OutputError(name, f"{test[1]} after {table.test}; one test is expected")
@@ -219,7 +219,7 @@ def _add_imb_comment(name: str, table: Table, words: str) -> None:
         table.kind = _imb_kind(name, test[1])
     elif processes:
         table.processes = int(processes[1])
-    elif words == IMB_END:
+    elif line == IMB_END:
         table.complete = True
 
 
@@ -236,19 +236,19 @@ def _imb_kind(name: str, test: str) -> str:
 # --- checks ---
 
 
-def _check_table(part: str, table: Table, parameters: Mapping[str, object]) -> None:
+def _check_table(section: str, table: Table, parameters: Mapping[str, object]) -> None:
     """Check that test, ranks and sizes are the requested ones, and that the figures agree."""
     if not table.complete:
-        raise OutputError(part, f"cut short: '{IMB_END}' is expected")
+        raise OutputError(section, f"cut short: '{IMB_END}' is expected")
     if not table.kind or not NEEDED[table.kind] <= set(table.columns):
-        raise OutputError(part, f"its columns are {', '.join(table.columns) or 'missing'}")
+        raise OutputError(section, f"its columns are {', '.join(table.columns) or 'missing'}")
     if table.suite == "IMB":
         if table.test.lower() != str(parameters["test"]).lower():
-            raise OutputError(part, f"test is {table.test} instead of {parameters['test']}")
+            raise OutputError(section, f"test is {table.test} instead of {parameters['test']}")
         ranks = 2 if table.kind == "one_way" else parameters["ranks"]
         if table.processes != ranks:
             raise OutputError(
-                part, f"{counted(table.processes, 'process', 'processes')} instead of {ranks}"
+                section, f"{counted(table.processes, 'process', 'processes')} instead of {ranks}"
             )
     expected = _expected_sizes(
         table, int(str(parameters["smallest"])), int(str(parameters["largest"]))
@@ -256,11 +256,11 @@ def _check_table(part: str, table: Table, parameters: Mapping[str, object]) -> N
     sizes = [row.get("bytes", "0") for row in table.rows]
     if sizes != [str(size) for size in expected]:
         raise OutputError(
-            part,
+            section,
             f"its sizes are {' '.join(sizes)[:80]}; {' '.join(map(str, expected))[:80]} are expected",
         )
     for row in table.rows:
-        _check_row(f"{part}: {row.get('bytes', '')}", table, row)
+        _check_row(f"{section}: {row.get('bytes', '')}", table, row)
 
 
 def _expected_sizes(table: Table, smallest: int, largest: int) -> list[int]:
@@ -277,54 +277,54 @@ def _expected_sizes(table: Table, smallest: int, largest: int) -> list[int]:
     return sizes
 
 
-def _check_row(part: str, table: Table, row: Row) -> None:
+def _check_row(section: str, table: Table, row: Row) -> None:
     """Check that all cells are numbers, and that a rate agrees with its row."""
     if row.get("verdict", "Pass") != "Pass":
-        raise FailedError(f"{part} bytes: the program's check of the data says {row['verdict']}")
+        raise FailedError(f"{section} bytes: the program's check of the data says {row['verdict']}")
     values = {
-        column: number(part, column, word) for column, word in row.items() if column != "verdict"
+        column: number(section, column, word) for column, word in row.items() if column != "verdict"
     }
     if any(value < 0 for value in values.values()):
-        raise OutputError(part, "a number below zero cannot be")
+        raise OutputError(section, "a number below zero cannot be")
     if row.get("bytes") != "0" and not values.get("time", 1) * values.get("rate", 1) > 0:
-        raise OutputError(part, "a message in no time, or a rate of zero, cannot be")
+        raise OutputError(section, "a message in no time, or a rate of zero, cannot be")
     if "least" in values and not values["least"] <= values["time"] <= values["most"]:
-        raise OutputError(part, f"a mean of {row['time']}, from {row['least']} to {row['most']}")
+        raise OutputError(section, f"a mean of {row['time']}, from {row['least']} to {row['most']}")
     if "messages" in values:
         _agree(
-            part,
+            section,
             row["rate"],
             values["messages"] * values["bytes"] / MB,
             values["bytes"] * 0.005 / MB,
         )
     if "imb_rate" in values and values["bytes"]:
-        _check_imb_rate(part, table, row, values)
+        _check_imb_rate(section, table, row, values)
 
 
-def _check_imb_rate(part: str, table: Table, row: Row, values: Mapping[str, float]) -> None:
+def _check_imb_rate(section: str, table: Table, row: Row, values: Mapping[str, float]) -> None:
     """Check a rate of IMB: up to 2017 it is in MiB/s, later in MB/s, both labeled Mbytes/sec."""
     column = "time" if table.kind == "one_way" else "most"
     moved = values["bytes"] * IMB_MESSAGES[table.test]
     took = values[column]
     if took == 0:
-        raise OutputError(part, "a message in no time cannot be")
+        raise OutputError(section, "a message in no time cannot be")
     unsure = 0.0051 / took
     rates = [moved / (took * MICROSECOND) / unit for unit in (MB, MIB)]
     if not any(abs(values["imb_rate"] - rate) <= rate * unsure + 0.0051 for rate in rates):
         raise OutputError(
-            part, f"{row['imb_rate']} Mbytes/sec, {rates[0]:.2f} by its time, {row[column]} usec"
+            section, f"{row['imb_rate']} Mbytes/sec, {rates[0]:.2f} by its time, {row[column]} usec"
         )
 
 
-def _agree(part: str, word: str, expected: float, unsure: float) -> None:
+def _agree(section: str, word: str, expected: float, unsure: float) -> None:
     if abs(float(word) - expected) > unsure + 0.0051:
-        raise OutputError(part, f"{word} MB/s, {expected:.2f} by its rate of messages")
+        raise OutputError(section, f"{word} MB/s, {expected:.2f} by its rate of messages")
 
 
 # --- figures ---
 
 
-def _figures(part: str, table: Table) -> list[tuple[str, float, str]]:
+def _figures(section: str, table: Table) -> list[tuple[str, float, str]]:
     """Return name, value and unit of each figure."""
     first = table.rows[1 if table.suite == "IMB" and table.kind != "barrier" else 0]
     last = table.rows[-1]

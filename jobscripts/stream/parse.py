@@ -54,23 +54,23 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     _count(name, text, TIMES, "repetitions", parameters["repetitions"])
     if parameters["threads"]:
         _count(name, text, THREADS, "threads", parameters["threads"])
-    words = WORD.findall(text) or ["8"]  # our program has doubles, and does not print the size
-    if len(words) != 1 or words[0] not in ("4", "8"):
-        raise OutputError(name, f"elements of {', '.join(words)} bytes instead of 8 or 4")
-    size = elements * int(words[0])
+    sizes = WORD.findall(text) or ["8"]  # our program has doubles, and does not print the size
+    if len(sizes) != 1 or sizes[0] not in ("4", "8"):
+        raise OutputError(name, f"elements of {', '.join(sizes)} bytes instead of 8 or 4")
+    size = elements * int(sizes[0])
     rows = ROW.findall(text)
     if [row[0] for row in rows] != list(ARRAYS):
         raise OutputError(name, f"loops {[row[0] for row in rows]} instead of {list(ARRAYS)}")
     return [_rate(name, row, size) for row in rows]
 
 
-def _count(name: str, text: str, pattern: re.Pattern[str], what: str, asked: object) -> int:
+def _count(name: str, text: str, pattern: re.Pattern[str], what: str, expected: object) -> int:
     """Return a number that must be printed once and equal to the requested one."""
     found = pattern.findall(text)
     if len(found) != 1:
         raise OutputError(name, f"{what}: told {len(found)} times, once was expected")
-    if int(found[0]) != asked:
-        raise OutputError(name, f"{what} = {found[0]} instead of {asked}")
+    if int(found[0]) != expected:
+        raise OutputError(name, f"{what} = {found[0]} instead of {expected}")
     return int(found[0])
 
 
