@@ -44,8 +44,8 @@ def has_leftovers() -> bool:
 def run_script(command: str) -> list[str]:
     """Return the script's lines; for `list` one for each mark and folder of a run that has ended.
     Raises OSError, SubprocessError."""
-    words = ["bash", "-c", '. "$1" && . "$2" "${@:3}"', PROGRAM, *map(str, SCRIPTS), command]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
+    argv = ["bash", "-c", '. "$1" && . "$2" "${@:3}"', PROGRAM, *map(str, SCRIPTS), command]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S, check=True)
     return done.stdout.splitlines()
 
 

@@ -158,19 +158,19 @@ def idle_power(text: str | None) -> IdlePower:
 
     of_nodes: dict[str, float] = {}
     elsewhere: float | None = None
-    for part in text.split(",") if text is not None else ():
-        node, equals, number = part.rpartition("=")
+    for item in text.split(",") if text is not None else ():
+        node, equals, number = item.rpartition("=")
         watts = watts_of(number)
         if watts is None or bool(node) != bool(equals) or node in of_nodes:
             raise UsageError(
-                f"--idle-power '{text}': '{part}' is no power: expected watts, such as 62, or "
+                f"--idle-power '{text}': '{item}' is no power: expected watts, such as 62, or "
                 "NODE=WATTS, each node once, with commas between them",
-                part,
+                item,
             )
         if node:
             of_nodes[node] = watts
         elif elsewhere is not None:
-            raise UsageError(f"--idle-power '{text}' gives two numbers for all nodes", part)
+            raise UsageError(f"--idle-power '{text}' gives two numbers for all nodes", item)
         else:
             elsewhere = watts
     return IdlePower(of_nodes, elsewhere)
@@ -187,8 +187,8 @@ def watts_of(text: str) -> float | None:
 
 def add_span(parser: argparse.ArgumentParser, since: str, until: str | None = None) -> None:
     """Add --since and, if `until` has its help text, --until, for moment()."""
-    words = "90m, 12h, 7d, 2w ago, or 2026-11-01, 2026-11-01T12:00 in the local zone"
-    parser.add_argument("--since", metavar="TIME", help=f"{since}: {words}")
+    examples = "90m, 12h, 7d, 2w ago, or 2026-11-01, 2026-11-01T12:00 in the local zone"
+    parser.add_argument("--since", metavar="TIME", help=f"{since}: {examples}")
     if until is not None:
         parser.add_argument("--until", metavar="TIME", help=until)
 

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Delay Ctrl-C and SIGTERM until the end of the body, so that its change is complete."""
-    held = {signal.SIGINT, signal.SIGTERM}
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    blocked = {signal.SIGINT, signal.SIGTERM}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     try:
         yield
     finally:

@@ -54,14 +54,14 @@ def list_starts(
     later = [read_start(record) - BEFORE_S for (record,) in groups[1:]]
     edges = [-math.inf, *later, math.inf]
     for number, group in enumerate(groups):
-        left = len(groups) - number
-        report = reports[-left] if left <= len(reports) else no_report
+        remaining = len(groups) - number
+        report = reports[-remaining] if remaining <= len(reports) else no_report
         mine = [
             replace(result, node=find_node(result.node, report.nodes, group))
             for result in results
             if edges[number] <= result.values["start_unix_s"] < edges[number + 1]
         ]
-        yield Start(mine, group, report, left == 1)
+        yield Start(mine, group, report, remaining == 1)
 
 
 def read_start(record: Record) -> float:

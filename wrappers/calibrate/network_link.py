@@ -73,9 +73,9 @@ def make_link() -> Iterator[tuple[str, str]]:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
-def run_ip(*words: str) -> None:
+def run_ip(*arguments: str) -> None:
     """Run one command of iproute2."""
-    subprocess.run(["ip", *words], capture_output=True, check=True, timeout=TIMEOUT_S)
+    subprocess.run(["ip", *arguments], capture_output=True, check=True, timeout=TIMEOUT_S)
 
 
 def run_load(bench: Bench, far: str, *options: str) -> Measurement:

@@ -137,8 +137,8 @@ def print_table(table: Table, everything: bool) -> None:
     if table.cells:
         headings, rows = list_overview(table)
         console.print_table(headings, rows, title="the worst of record and accounting")
-    shown = table.cells if everything else table.wrong
-    for heading, cells in group_cells(shown).items():
+    chosen = table.cells if everything else table.wrong
+    for heading, cells in group_cells(chosen).items():
         console.print_table(DETAILS, [format_detail(cell) for cell in cells], title=heading)
     for line in list_remarks(table):
         console.print_line(line)

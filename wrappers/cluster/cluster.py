@@ -263,9 +263,9 @@ def _down(folder: Path) -> bool:
     alive = state.list_running()
     if state.ready and any(daemon.name == "slurmctld" for daemon in alive):
         _cancel_jobs(Cluster(state))
-    left = _end_in_order(state)
-    if left:
-        names = ", ".join(f"{daemon.name} (pid {daemon.pid})" for daemon in left)
+    survivors = _end_in_order(state)
+    if survivors:
+        names = ", ".join(f"{daemon.name} (pid {daemon.pid})" for daemon in survivors)
         raise MissingError(f"these processes of the cluster do not end: {names}; see {folder}/log")
     if state.network and state.boot_id == cluster_state.read_boot_id():
         virtual_network.remove_network(state.network)
@@ -303,7 +303,7 @@ def _query(cluster: Cluster, *argv: str) -> str:
 
 def _end_in_order(state: State) -> list[Daemon]:
     """End the daemons, dependent ones first; return those that could not be ended."""
-    left: list[Daemon] = []
+    survivors: list[Daemon] = []
     rest = cluster_state.find_leftovers(Layout(state.dir).slurm_conf)
     groups = [("slurmd.", "slurmctld"), ("slurmdbd",), ("mariadbd", "munged")]
     alive = state.list_running()
@@ -311,11 +311,11 @@ def _end_in_order(state: State) -> list[Daemon]:
     for daemon in guests:
         guest_start.find_guest(state, daemon.name.removeprefix("guest.")).power_off()
     for group in groups:
-        left += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
-    left += cluster_state.end_daemons(rest, patience_s=3.0)
+        survivors += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
+    survivors += cluster_state.end_daemons(rest, patience_s=3.0)
     cluster_state.wait_gone(guests, END_LIMIT_S)
     if state.network and state.boot_id == cluster_state.read_boot_id():
         # Also the processes of jobs, and a guest that could not be recorded.
         strays = virtual_network.list_processes(state.network)
-        left += cluster_state.end_daemons(strays, patience_s=1.0)
-    return left
+        survivors += cluster_state.end_daemons(strays, patience_s=1.0)
+    return survivors

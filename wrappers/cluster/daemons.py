@@ -98,11 +98,11 @@ def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
 def wait_gone(daemons: list[Daemon], limit_s: float) -> list[Daemon]:
     """Wait until all have ended; return those that have not within the limit."""
     end = time.monotonic() + limit_s
-    left = [daemon for daemon in daemons if daemon.is_alive()]
-    while left and time.monotonic() < end:
+    alive = [daemon for daemon in daemons if daemon.is_alive()]
+    while alive and time.monotonic() < end:
         time.sleep(0.02)
-        left = [daemon for daemon in left if daemon.is_alive()]
-    return left
+        alive = [daemon for daemon in alive if daemon.is_alive()]
+    return alive
 
 
 # A daemon is a leftover if its starter was killed before recording its id.

@@ -101,8 +101,8 @@ def _files(cluster_dir: Path, kernel: Kernel) -> dict[str, bytes]:
     """Return the files of the initramfs: init, busybox with its libraries, the modules in load
     order."""
     busybox = Path(shutil.which("busybox", path=search_path()) or "busybox")
-    said = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False).stdout
-    found = {str(path): path.read_bytes() for path in map(Path, re.findall(r"(/\S+) \(0x", said))}
+    output = subprocess.run(["ldd", busybox], capture_output=True, text=True, check=False).stdout
+    found = {str(path): path.read_bytes() for path in map(Path, re.findall(r"(/\S+) \(0x", output))}
     found["bin/busybox"] = busybox.read_bytes()
     found["init"] = (cluster_dir / "guests/init_kvm.sh").read_bytes()
     for number, path in enumerate(_module_files(kernel)):
@@ -162,7 +162,7 @@ def launch_line(
         raise MissingError(missing_support())
     guests = cluster_dir / "guests"
     address = network.address(name)
-    words = (
+    kernel_arguments = (
         "console=ttyS0 quiet panic=-1",
         f"SY_NAME={name} SY_DIR={cluster_dir} SY_ADDRESS={address}/24 SY_MODULES={kernel.modules}",
     )
@@ -176,7 +176,7 @@ def launch_line(
         *("-numa", "node,memdev=memory", "-nodefaults", "-no-reboot", "-display", "none"),
         *("-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"),
         *("-kernel", str(kernel.image), "-initrd", str(guests / "initrd.cpio")),
-        *("-append", " ".join(words)),
+        *("-append", " ".join(kernel_arguments)),
         *("-netdev", f"tap,id=net,ifname={name},script=no,downscript=no"),
         *("-device", f"virtio-net-pci,netdev=net,mac=52:54:00:00:00:{_last_byte(address):02x}"),
         *(("-drive", f"file={disk},format=raw,if=virtio,cache=unsafe") if disk else ()),

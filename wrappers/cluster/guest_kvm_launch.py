@@ -16,8 +16,8 @@ CACHE = {"root": "always", "files": "auto"}
 def main(server: str, folder: Path, line: list[str]) -> None:
     """Start the servers and replace this process by QEMU."""
     # An announced mount point would be missing from the guest's overlay on `root`.
-    said = subprocess.run([server, "--help"], capture_output=True, text=True, check=False)
-    quietly = [QUIETLY] if QUIETLY in said.stdout + said.stderr else []
+    done = subprocess.run([server, "--help"], capture_output=True, text=True, check=False)
+    quietly = [QUIETLY] if QUIETLY in done.stdout + done.stderr else []
     for name, cache in CACHE.items():
         path = folder / f"{name}.socket"
         path.unlink(missing_ok=True)  # of a killed guest

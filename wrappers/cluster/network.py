@@ -47,8 +47,8 @@ def choose_network() -> Network:
 def _networks_in_use() -> list[ipaddress.IPv4Network]:
     """Return the networks in the host's routing tables, without the default route."""
     routes = json.loads(_ip("-4", "-j", "route", "show", "table", "all") or "[]")
-    words = {route["dst"] for route in routes} - {"default", "0.0.0.0/0"}
-    return [ipaddress.IPv4Network(word, strict=False) for word in words]
+    destinations = {route["dst"] for route in routes} - {"default", "0.0.0.0/0"}
+    return [ipaddress.IPv4Network(word, strict=False) for word in destinations]
 
 
 def _exists(name: str) -> bool:
@@ -105,9 +105,12 @@ def list_processes(network: Network) -> list[Daemon]:
         if not entry.name.isdigit():
             continue
         with contextlib.suppress(OSError):  # it has ended
-            here = (entry / "ns" / "net").stat()
+            status = (entry / "ns" / "net").stat()
             ticks = read_start_ticks(int(entry.name))
-            if (here.st_dev, here.st_ino) == (wanted.st_dev, wanted.st_ino) and ticks is not None:
+            if (status.st_dev, status.st_ino) == (
+                wanted.st_dev,
+                wanted.st_ino,
+            ) and ticks is not None:
                 found.append(Daemon((entry / "comm").read_text().strip(), int(entry.name), ticks))
     return found
 

@@ -180,8 +180,8 @@ def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> Non
         listed = (f"{release}: {', '.join(nodes)}" for release, nodes in found.kernels.items())
         print_row("kernels", "; ".join(listed))
     if studies:
-        near = ", ".join(f"{count} by {words}" for words, count in cost.earlier.items())
-        print_row("judged by", f"earlier runs of {', '.join(studies)}: {near}")
+        by_basis = ", ".join(f"{count} by {basis}" for basis, count in cost.earlier.items())
+        print_row("judged by", f"earlier runs of {', '.join(studies)}: {by_basis}")
     if "expected_s" in cost.missing:
         print_row("not known", cost.missing["expected_s"])
 
@@ -191,26 +191,26 @@ def format_scale(scale: ScaleCost) -> str:
     unknown values."""
     levels = " ".join(f"{name}={level}" for name, level in scale.levels.items())
     expected, most = format_number(scale.core_hours), format_number(scale.core_hours_at_most)
-    words = [
+    sizes = [
         f"{counted(scale.runs, 'run')}",
         *([] if expected is None else [f"{expected} core-hours"]),
         *([] if most is None else [f"at most {most} core-hours"]),
     ]
-    return f"{levels}: {', '.join(words)}"
+    return f"{levels}: {', '.join(sizes)}"
 
 
 def format_nodes(cost: Cost) -> str:
     """Return, for example, `partition main: 12 nodes of up to 64 cores, 10 idle now, at most 8 a
     job`."""
-    words = f"{cost.place}: {counted(cost.known_nodes or 0, 'node')}"
-    words += "" if cost.node_cores is None else f" of up to {counted(cost.node_cores, 'core')}"
-    words += "" if cost.idle_nodes is None else f", {cost.idle_nodes} idle now"
-    return words + ("" if cost.most_nodes is None else f", at most {cost.most_nodes} a job")
+    text = f"{cost.place}: {counted(cost.known_nodes or 0, 'node')}"
+    text += "" if cost.node_cores is None else f" of up to {counted(cost.node_cores, 'core')}"
+    text += "" if cost.idle_nodes is None else f", {cost.idle_nodes} idle now"
+    return text + ("" if cost.most_nodes is None else f", at most {cost.most_nodes} a job")
 
 
-def print_row(name: str, words: str) -> None:
+def print_row(name: str, text: str) -> None:
     """Print a line."""
-    print(f"{name:<11} {words}")
+    print(f"{name:<11} {text}")
 
 
 def missing_reason(cost: Cost, name: str) -> str:
@@ -227,10 +227,10 @@ def describe_basis(found: StudyPreview, cost: Cost) -> str:
         return "on this machine"
     if cost.idle_nodes is None:
         return "on nodes of which nothing is known here"
-    words = f"on the {counted(cost.idle_nodes, 'node')} that {inflect(cost.idle_nodes, 'is', 'are')} idle now"
+    text = f"on the {counted(cost.idle_nodes, 'node')} that {inflect(cost.idle_nodes, 'is', 'are')} idle now"
     if cost.end_all_s is not None and cost.known_nodes != cost.idle_nodes:
-        words += f"; {console.format_seconds(cost.end_all_s)} when all {cost.known_nodes} are free"
-    return words
+        text += f"; {console.format_seconds(cost.end_all_s)} when all {cost.known_nodes} are free"
+    return text
 
 
 def format_number(value: float | None) -> str | None:

@@ -164,10 +164,10 @@ def fix_fish(text: str, optional: frozenset[str]) -> str:
     text = text.replace("__fish_complete_path (commandline -ct)", f"__fish_complete_path {value}")
     text = text.replace("(__fish_complete_directories)", f"(__fish_complete_directories {value})")
     lines = text.replace(run, before).splitlines()
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.startswith(names):
             words = line.removeprefix(names).split()
-            lines[place] = names + " ".join(word for word in words if word not in optional)
+            lines[index] = names + " ".join(word for word in words if word not in optional)
         elif any(f" -l {name[2:]} -xka " in line for name in optional):
-            lines[place] = line.replace(" -xka ", " -ka ", 1)
+            lines[index] = line.replace(" -xka ", " -ka ", 1)
     return "\n".join(lines)

@@ -115,14 +115,14 @@ def _demo(demo: Demo) -> int:
         stack.enter_context(_lock_demo(demo.folder))
         try:
             stack.enter_context(_cluster_running(_run_virtual(demo)))
-            asked = VIRTUAL
+            questions = VIRTUAL
         except errors.EXPECTED as error:
             print(_explain_replacement(error), flush=True)
             stack.enter_context(_cluster_running(_run_simulated(demo)))
-            asked = CLIENTS
-        code = _run_studies(demo, list(asked))
+            questions = CLIENTS
+        code = _run_studies(demo, list(questions))
         if code in GOES_ON:
-            _print_answers(demo, asked)
+            _print_answers(demo, questions)
     return code
 
 
@@ -173,13 +173,13 @@ def _run_virtual(demo: Demo) -> ClusterConfig:
 
 def _up_line(config: ClusterConfig) -> str:
     """Return the command that would start the cluster."""
-    words = ["$ steelyard cluster up --dir", _shorten_path(str(config.dir))]
+    arguments = ["$ steelyard cluster up --dir", _shorten_path(str(config.dir))]
     if config.guests:
-        words += [
+        arguments += [
             f"--virtual {config.guests} --nfs",
             *(f"--share {_shorten_path(str(s))}" for s in config.shares),
         ]
-    return " ".join(words)
+    return " ".join(arguments)
 
 
 @contextmanager
@@ -215,11 +215,11 @@ def _block_signals() -> Iterator[None]:
 
 
 @contextmanager
-def _show_activity(words: str) -> Iterator[None]:
+def _show_activity(message: str) -> Iterator[None]:
     """Show a message while the body runs, on a terminal."""
     from rich.console import Console
 
-    with Console().status(words):
+    with Console().status(message):
         yield
 
 
@@ -265,12 +265,12 @@ def _wait_for_jobs() -> None:
         time.sleep(0.2)
 
 
-def _print_answers(demo: Demo, asked: Mapping[str, tuple[str, str]]) -> None:
+def _print_answers(demo: Demo, questions: Mapping[str, tuple[str, str]]) -> None:
     """Print each question with its report's own sentences and the report's path."""
     from steelyard.analysis.report.answer import describe_costs, describe_counts
     from steelyard.analysis.summary.summary import summarize
 
-    for name, (question, work) in asked.items():
+    for name, (question, work) in questions.items():
         summary = summarize(demo.work / f"{name}.study")
         print(question)
         for sentence in [

@@ -87,12 +87,12 @@ def check_nodes(args: argparse.Namespace) -> int:
     node."""
     scheduler = schedulers_registry.list_installed()[0](Path())
     names = node_names(args.nodes, scheduler)
-    way = remote_nodes.ssh_command if args.by == "ssh" else scheduler.node_command
-    if not way(names[0], ["true"]):
+    command_of = remote_nodes.ssh_command if args.by == "ssh" else scheduler.node_command
+    if not command_of(names[0], ["true"]):
         raise UsageError(
             f"--nodes through {scheduler.name}: only within a job that has them; else say --by ssh"
         )
-    answers = remote_nodes.query_nodes(names, way, args.node_program)
+    answers = remote_nodes.query_nodes(names, command_of, args.node_program)
     if args.json:
         console.print_json([asdict(answer) for answer in answers])
     else:

@@ -18,12 +18,12 @@ def format_kinds(
     place and reason of each gap, `kinds`: description and advice, in the order of the lines. A kind
     that is not among them comes last, by its own name."""
     by_kind = defaultdict(list)
-    for kind, place, reason in found:
-        by_kind[kind].append((place, reason))
+    for kind, path, reason in found:
+        by_kind[kind].append((path, reason))
     for kind in (*kinds, *sorted(by_kind.keys() - kinds.keys())):
-        words, advice = kinds.get(kind, (kind, "look at the reasons"))
+        title, advice = kinds.get(kind, (kind, "look at the reasons"))
         if kind in by_kind:
-            yield f"{indent}{len(by_kind[kind])} × {words}: {advice}"
+            yield f"{indent}{len(by_kind[kind])} × {title}: {advice}"
             yield from format_gaps(by_kind[kind], f"{indent}  ")
 
 
@@ -34,16 +34,16 @@ def format_gaps(found: Iterable[tuple[str, str]], indent: str) -> Iterator[str]:
     A reason of one gap is `place: reason`; that of several is `12 × reason`, with the first places
     below it."""
     by_reason = defaultdict(list)
-    for place, reason in found:
-        by_reason[FILE_NAME.sub("", reason)].append((place, reason))
+    for path, reason in found:
+        by_reason[FILE_NAME.sub("", reason)].append((path, reason))
     groups = sorted(by_reason.items(), key=lambda group: -len(group[1]))
-    for words, gaps in groups[:SHOWN]:
+    for message, gaps in groups[:SHOWN]:
         if len(gaps) == 1:
-            place, reason = gaps[0]
-            yield f"{indent}{place}{': ' if place else ''}{reason}"
+            path, reason = gaps[0]
+            yield f"{indent}{path}{': ' if path else ''}{reason}"
             continue
-        yield f"{indent}{len(gaps)} × {words}"
-        if places := list(dict.fromkeys(place for place, _ in gaps if place)):
+        yield f"{indent}{len(gaps)} × {message}"
+        if places := list(dict.fromkeys(path for path, _ in gaps if path)):
             more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
             yield f"{indent}  {', '.join(places[:SHOWN])}{more}"
     if rest := sum(len(gaps) for _, gaps in groups[SHOWN:]):

@@ -58,16 +58,18 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.base import console
     from steelyard.wrappers.launchers import image
 
-    words = (word for text in args.include for word in text.split(",") if word)
-    include = tuple(dict.fromkeys((*words, *list_packages(args.benchmark))))
-    wish = image.read_request(args.name, args.kind, args.suite, include, args.mirror, args.force)
-    packages = ", ".join(wish.packages)
-    print_progress(f"{wish.launcher}: Debian {wish.suite} with {packages}, made in {wish.workshop}")
-    made = image.make_image(wish, print_progress)
+    names = (word for text in args.include for word in text.split(",") if word)
+    include = tuple(dict.fromkeys((*names, *list_packages(args.benchmark))))
+    request = image.read_request(args.name, args.kind, args.suite, include, args.mirror, args.force)
+    packages = ", ".join(request.packages)
+    print_progress(
+        f"{request.launcher}: Debian {request.suite} with {packages}, made in {request.workshop}"
+    )
+    made = image.make_image(request, print_progress)
     if args.json:
-        console.print_json(as_json(wish, made))
+        console.print_json(as_json(request, made))
     else:
-        print_made(wish, made)
+        print_made(request, made)
     return errors.DONE
 
 
@@ -87,21 +89,21 @@ def print_progress(text: str) -> None:
     print(f"steelyard image: {text}", file=sys.stderr)
 
 
-def as_json(wish: ImageRequest, made: Image) -> dict[str, object]:
+def as_json(request: ImageRequest, made: Image) -> dict[str, object]:
     """Return the document of --json."""
     return {
         "format": "steelyard-image",
         "version": 1,
         "launcher": made.launcher,
         "path": made.place,
-        "suite": wish.suite,
-        "packages": list(wish.packages),
+        "suite": request.suite,
+        "packages": list(request.packages),
         "size_bytes": made.size_bytes,
         "took_s": made.took_s,
     }
 
 
-def print_made(wish: ImageRequest, made: Image) -> None:
+def print_made(request: ImageRequest, made: Image) -> None:
     """Print the image's name and size, and how to use it."""
     from steelyard.wrappers.base import console
 
@@ -109,5 +111,5 @@ def print_made(wish: ImageRequest, made: Image) -> None:
     print(f"{made.launcher} is ready: {size}, {made.place}, made in {made.took_s:.0f} s")
     print(f'in a study: launcher = ["bare", "{made.launcher}"]')
     print(f"by hand: steelyard run --in {made.launcher} -- COMMAND")
-    if wish.kind in ("docker", "podman"):
+    if request.kind in ("docker", "podman"):
         print("on a cluster every node needs the image; podman without root stores images per user")

@@ -69,16 +69,16 @@ def main(args: argparse.Namespace) -> int:
 def write_file(file: Path, text: str) -> None:
     """Replace the file by one rename; an unfinished file has another name, which the collector
     ignores."""
-    part = file.with_name(f".{file.name}.{os.getpid()}")
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         fd = os.open(
-            part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE
+            temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, MODE
         )
         with os.fdopen(fd, "w", encoding="utf-8") as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
             os.fchmod(out.fileno(), MODE)
-        part.replace(file)
+        temporary.replace(file)
     finally:
-        part.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)

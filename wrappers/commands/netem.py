@@ -173,11 +173,11 @@ def check_policy(spec: Specification, policy: Path | None) -> Check:
 
     name = "allowed in your jobs"
     if policy is None and not netem.POLICY.exists():
-        here = "no job on this machine gets a condition; other nodes have their own policy"
-        return Check(name, None, f"{netem.POLICY} does not exist: {here}")
-    words = [] if policy is None else [f"--policy={policy}"]
+        consequence = "no job on this machine gets a condition; other nodes have their own policy"
+        return Check(name, None, f"{netem.POLICY} does not exist: {consequence}")
+    options = [] if policy is None else [f"--policy={policy}"]
     try:
-        answer = json.loads(netem.run_node_program("netem", "check", *words, "--", spec.text))
+        answer = json.loads(netem.run_node_program("netem", "check", *options, "--", spec.text))
     except ConditionError as error:
         return Check(name, False, str(error))
     return Check(name, True, f"by {answer['policy']}")
@@ -243,8 +243,8 @@ def clear(args: argparse.Namespace) -> int:
             f"job {args.job} has no condition on this machine; `steelyard netem show` lists those in force"
         )
     named = [["--all"]] if args.all else [format_owner_options(state) for state in states]
-    for words in named:
-        netem.run_node_program("netem", "clear", f"--run-dir={folder}", *words)
+    for arguments in named:
+        netem.run_node_program("netem", "clear", f"--run-dir={folder}", *arguments)
     for state in states:
         print(f"removed: {netem_words.format_owner(state)}: {state.get('requested')}")
     if args.all:

@@ -51,11 +51,11 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError("--into goes with --write")
     if args.write:
         return write_and_report(found, args)
-    here = args.site or sites.find_site(found, read_own_addresses())
-    wanted = check_links(found, here)
+    site = args.site or sites.find_site(found, read_own_addresses())
+    wanted = check_links(found, site)
     if args.dry_run:
-        lines = [f"{here} -> {target}: {spec}" for target, spec in wanted]
-        print("\n".join(lines) or f"no link begins at {here}")
+        lines = [f"{site} -> {target}: {spec}" for target, spec in wanted]
+        print("\n".join(lines) or f"no link begins at {site}")
         return errors.DONE
     program.require_root(f"netem sites {args.file}")
     documents = apply_all(wanted, program.choose_run_dir(args.run_dir))
@@ -63,7 +63,7 @@ def main(args: argparse.Namespace) -> int:
         console.print_json(documents)
     else:
         for (target, _), document in zip(wanted, documents, strict=True):
-            print_sites(here, target, document)
+            print_sites(site, target, document)
         print("To remove them: sudo steelyard netem clear --all")
     return errors.DONE
 
@@ -92,13 +92,13 @@ def write_and_report(found: Sites, args: argparse.Namespace) -> int:
     return errors.DONE
 
 
-def check_links(found: Sites, here: str) -> list[tuple[str, str]]:
+def check_links(found: Sites, site: str) -> list[tuple[str, str]]:
     """Return the links that begin here, each checked and in canonical text."""
     from steelyard.wrappers.netem import program, sites
 
     return [
         (target, program.parse_specification(spec).requested)
-        for target, spec in sites.list_conditions(found, here)
+        for target, spec in sites.list_conditions(found, site)
     ]
 
 
@@ -142,13 +142,13 @@ def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, obj
 
 def find_peer(spec: str) -> str | None:
     """Return the destination for echo requests: the first one that is a single node, or None."""
-    wanted = [part.removeprefix("to=") for part in spec.split(",") if part.startswith("to=")]
+    wanted = [option.removeprefix("to=") for option in spec.split(",") if option.startswith("to=")]
     return next((one for one in wanted if "/" not in one), None)
 
 
-def print_sites(here: str, target: str, document: dict[str, object]) -> None:
+def print_sites(site: str, target: str, document: dict[str, object]) -> None:
     """Print the applied link."""
     from steelyard.wrappers.netem import words
 
-    print(f"{here} -> {target}")
+    print(f"{site} -> {target}")
     print("\n".join(f"  {line}" for line in words.format_document(document)))

@@ -130,7 +130,7 @@ def render_system(document: Document) -> Iterator[str]:
     """Yield kernel, firmware, CPU, memory, clock and TCP."""
     memory, tcp, clock = document["memory"], document["tcp"], document["clock"]
     # An earlier release of steelyard-node does not write these fields.
-    system, bios, libc = (document.get(part) or {} for part in ("os", "bios", "libc"))
+    system, bios, libc = (document.get(section) or {} for section in ("os", "bios", "libc"))
     yield f"kernel     {format_or_dash(document['kernel']['release'])}"
     yield f"system     {format_or_dash(system.get('name'))}, {format_or_dash(libc.get('version'))}"
     yield f"firmware   BIOS {format_or_dash(bios.get('version'))} of {format_or_dash(bios.get('date'))}"

@@ -60,14 +60,14 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             f"--hours {args.hours:g} --most {args.most}: expected hours above 0, at most a year (8784), and at least 1 job"
         )
-    asked = publish.PublishRequest(
+    request = publish.PublishRequest(
         since_s=args.hours * 3600,
         record_dirs=args.record_dir or find_default_record_dirs(),
         energy=args.energy,
         most=args.most,
     )
-    with hold_command_lock("publish", asked.record_dirs):
-        found = publish.find_comments(asked, Sacct(tries=1), time.time())
+    with hold_command_lock("publish", request.record_dirs):
+        found = publish.find_comments(request, Sacct(tries=1), time.time())
         if not args.dry_run:
             publish.write_comments(found)
     if args.json:
@@ -82,7 +82,7 @@ def as_json(found: PublishResult, is_dry: bool) -> dict[str, object]:
     return {
         "jobs": found.jobs,
         "written": found.written,
-        "planned": [wish.document for wish in found.planned] if is_dry else [],
+        "planned": [comment.document for comment in found.planned] if is_dry else [],
         "complete": found.complete,
         "no_record": found.no_record,
         "deferred": found.deferred,
@@ -94,9 +94,9 @@ def as_json(found: PublishResult, is_dry: bool) -> dict[str, object]:
 def print_found(found: PublishResult, args: argparse.Namespace) -> None:
     """Print a line for cron's mail, and one for each job that may need attention."""
     if args.dry_run:
-        for wish in found.planned:
-            parts = [str(wish.document[n]) for n in ("own", "energy_j") if n in wish.document]
-            console.print_line(f"job {wish.job_id}: {' '.join(parts)}")
+        for comment in found.planned:
+            parts = [str(comment.document[n]) for n in ("own", "energy_j") if n in comment.document]
+            console.print_line(f"job {comment.job_id}: {' '.join(parts)}")
     word = "to write" if args.dry_run else "written"
     console.print_line(
         f"{counted(found.jobs, 'job')} that ended in the last {args.hours:g} h: "

@@ -199,8 +199,8 @@ def report_with_paper(
 def check_names(summaries: Sequence[Summary]) -> None:
     """Raise UsageError for a repeated name: the names distinguish the studies' conditions."""
     names = [one.data.meta.study for one in summaries]
-    for place, name in enumerate(names):
-        if name in names[:place]:
+    for index, name in enumerate(names):
+        if name in names[:index]:
             raise UsageError(
                 f"two studies are called {name}: expected studies of different names, which tell their "
                 "conditions apart; leave one out",

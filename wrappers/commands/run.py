@@ -253,11 +253,11 @@ def main(args: argparse.Namespace) -> int:
     return exit_code(found)
 
 
-def usage_error(text: str, part: str = "") -> Exception:
+def usage_error(text: str, quoted: str = "") -> Exception:
     """Return a UsageError; its import is late so that help stays fast."""
     from steelyard.wrappers.base.errors import UsageError
 
-    return UsageError(text, part)
+    return UsageError(text, quoted)
 
 
 def exit_code(found: RunResults) -> int:
@@ -266,8 +266,8 @@ def exit_code(found: RunResults) -> int:
 
     if found.course.ended is not None:
         return found.course.ended.exit_code
-    whole = all(run.counts for one in found.commands for run in one.runs)
-    return errors.DONE if whole else errors.RUNS_FAILED
+    is_complete = all(run.counts for one in found.commands for run in one.runs)
+    return errors.DONE if is_complete else errors.RUNS_FAILED
 
 
 def split_words(args: argparse.Namespace) -> list[str]:
@@ -275,25 +275,25 @@ def split_words(args: argparse.Namespace) -> list[str]:
     parsed."""
     from steelyard.wrappers.run import command_line
 
-    words: list[str] = args.command
-    if words[:1] == ["--"]:
-        return words[1:]
-    if not words or not command_line.has_command_lines(words):
-        return words
+    command: list[str] = args.command
+    if command[:1] == ["--"]:
+        return command[1:]
+    if not command or not command_line.has_command_lines(command):
+        return command
     parser = argparse.ArgumentParser(prog="steelyard run", add_help=False)
     add_arguments(parser, again=True)
-    parser.parse_intermixed_args(words, args)
+    parser.parse_intermixed_args(command, args)
     return list(args.command)
 
 
-def make_series(args: argparse.Namespace, words: list[str], quiet: bool) -> MeasurementSeries:
+def make_series(args: argparse.Namespace, command: list[str], quiet: bool) -> MeasurementSeries:
     """Return the checked request."""
     from steelyard.wrappers.run import arguments, option_checks
     from steelyard.wrappers.run.measurement_series import MeasurementSeries
 
     launcher = option_checks.read_launcher(args.launcher, args.netem)
-    chosen = read_benchmark(args, words, launcher)
-    made = arguments.read_commands(words, args)
+    chosen = read_benchmark(args, command, launcher)
+    made = arguments.read_commands(command, args)
     plan = arguments.read_plan(args, made)
     options = make_options(args, launcher, quiet, plan, len(made))
     return MeasurementSeries(
@@ -327,17 +327,21 @@ def make_options(
     )
 
 
-def read_benchmark(args: argparse.Namespace, words: list[str], launcher: Launcher) -> Chosen | None:
+def read_benchmark(
+    args: argparse.Namespace, command: list[str], launcher: Launcher
+) -> Chosen | None:
     """Return the requested benchmark; None if a command is requested. Raises UsageError for both or
     none."""
     from steelyard.wrappers.run import benchmark as run_benchmark
 
-    if (args.benchmark is None) == (not words and not args.command_line):
+    if (args.benchmark is None) == (not command and not args.command_line):
         raise usage_error("give a command, or --benchmark NAME, and not both")
     if args.benchmark is None:
         if args.parameter:
-            raise usage_error(f"-p {args.parameter[0]}: goes with --benchmark", part="-p")
+            raise usage_error(f"-p {args.parameter[0]}: goes with --benchmark", quoted="-p")
         return None
     if args.list:
-        raise usage_error(f"-L {args.list[0]}: goes with commands, not with --benchmark", part="-L")
+        raise usage_error(
+            f"-L {args.list[0]}: goes with commands, not with --benchmark", quoted="-L"
+        )
     return run_benchmark.choose_benchmark(args.benchmark, args.parameter, launcher)

@@ -116,8 +116,8 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
         from steelyard.wrappers.show import job_details, job_document
 
         jobs = [job_document.as_json(one) for one in job_details.read_several(views)]
-        whole = {"array": job_document.array_json(views)} if is_array else {}
-        console.print_json({"jobs": jobs, "unknown": unknown, **whole})
+        array = {"array": job_document.array_json(views)} if is_array else {}
+        console.print_json({"jobs": jobs, "unknown": unknown, **array})
     elif views:
         from steelyard.wrappers.show import job_table
 

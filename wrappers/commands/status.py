@@ -86,11 +86,11 @@ def show_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.submit import status
 
-    shown = sessions if args.all else sessions[-MOST_SESSIONS:]
-    found = [(one, status.read_progress(one.folder)) for one in shown]
+    chosen = sessions if args.all else sessions[-MOST_SESSIONS:]
+    found = [(one, status.read_progress(one.folder)) for one in chosen]
     if args.json:
         heads = ({"session": one.name, "number": one.number, "began_unix_s": one.began_unix_s}
-                 for one in shown)  # fmt: skip
+                 for one in chosen)  # fmt: skip
         console.print_json([head | asdict(p) for head, (_, p) in zip(heads, found, strict=True)])
     else:
         console.print_table(
@@ -104,8 +104,8 @@ def show_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
             ],
             title=f"{found[-1][1].study}: {counted(len(sessions), 'session')}",
         )  # fmt: skip
-        if len(shown) < len(sessions):
-            print(f"{len(sessions) - len(shown)} earlier ones: --all")
+        if len(chosen) < len(sessions):
+            print(f"{len(sessions) - len(chosen)} earlier ones: --all")
         for note in dict.fromkeys(p.note for _, p in found if p.note):
             print(f"note: {note}")
     return errors.RUNS_FAILED if found[-1][1].failed else errors.DONE
@@ -120,8 +120,8 @@ def print_end(progress: Progress, with_counts: bool) -> None:
         print(status.format_progress(progress))
     if progress.note:
         print(f"note: {progress.note}")
-    if words := status.format_stuck_runs(progress):
-        console.print_line(words)
+    if stuck := status.format_stuck_runs(progress):
+        console.print_line(stuck)
     failures = progress.failed_runs
     for failure in failures[:MOST_FAILURES]:
         reason = f": {failure.reason}" if failure.reason else ""

@@ -98,12 +98,12 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError("--unpacked extends what --older-than removes: give both")
     has_failed = False
     for record_dir in args.record_dir or find_default_record_dirs():
-        asked = SweepRequest(
+        request = SweepRequest(
             record_dir, args.pack_after, args.older_than, args.quota, args.unpacked, args.dry_run,
             args.samples,
         )  # fmt: skip
         with hold_command_lock("sweep", [record_dir]):
-            done = sweep.sweep(asked)
+            done = sweep.sweep(request)
         has_failed |= bool(done.failed)
         if args.json:
             console.print_json({"record_dir": str(record_dir)} | dataclasses.asdict(done))
@@ -117,7 +117,7 @@ def main(args: argparse.Namespace) -> int:
 def format_report(done: SweepReport, is_dry: bool) -> str:
     """Return a line on what was done, for cron's mail."""
     would = "to be " if is_dry else ""
-    told = [
+    counts = [
         f"{counted(done.packed_jobs, 'job')} ({counted(done.packed_files, 'file')}) {would}packed",
         f"{counted(len(done.removed_days), 'day')} {would}removed",
         f"{counted(done.temporary_files, 'temporary file')} {would}removed",
@@ -146,10 +146,10 @@ def format_report(done: SweepReport, is_dry: bool) -> str:
             "jobs wait, without an end or touched since",
         ),
     )
-    told += [counted(number, one, several) for number, one, several in more if number]
+    counts += [counted(number, one, several) for number, one, several in more if number]
     if done.stay_files:
-        told.append(format_unpacked(done))
-    return f"{', '.join(told)}; {done.used_bytes / (1 << 20):.1f} MiB used"
+        counts.append(format_unpacked(done))
+    return f"{', '.join(counts)}; {done.used_bytes / (1 << 20):.1f} MiB used"
 
 
 def format_unpacked(done: SweepReport) -> str:

@@ -124,12 +124,12 @@ def sort_key(line: Line, quantity: str | None) -> tuple[bool, float, str]:
 def print_screen(found: Top, ordered: list[Line], args: argparse.Namespace) -> None:
     """Print the table, and what is missing from it."""
     most = args.most if args.most > 0 else len(ordered)
-    shown = ordered[:most]
-    rows = [format_row(line) for line in [*shown, found.total]]
+    chosen = ordered[:most]
+    rows = [format_row(line) for line in [*chosen, found.total]]
     title = f"jobs that ended {format_local_time(found.since_unix_s)} to {format_local_time(found.until_unix_s)}"
     console.print_table((args.by, "jobs", *COLUMNS), rows, title)
-    if len(shown) < len(ordered):
-        print(f"{len(ordered) - len(shown)} more are in the last line alone: --most 0")
+    if len(chosen) < len(ordered):
+        print(f"{len(ordered) - len(chosen)} more are in the last line alone: --most 0")
     for line in list_remarks(found):
         console.print_line(line)
 
@@ -139,21 +139,21 @@ def format_row(line: Line) -> list[object]:
     row: list[object] = [line.name, str(line.jobs)]
     for name, form in COLUMNS.values():
         value, known = line.values[name], line.known[name]
-        part = "" if known == line.jobs else f" ({known})"
-        row.append("–" if value is None else f"{form(value)}{part}")
+        known_jobs = "" if known == line.jobs else f" ({known})"
+        row.append("–" if value is None else f"{form(value)}{known_jobs}")
     return row
 
 
 def list_remarks(found: Top) -> Iterator[str]:
     """Yield remarks on missing values, and on the end of the collected time."""
-    total, words = found.total, {name: title for title, (name, _) in COLUMNS.items()}
-    for name, title in words.items():
+    total, titles = found.total, {name: title for title, (name, _) in COLUMNS.items()}
+    for name, title in titles.items():
         if total.known[name] < total.jobs:
             why = found.why[name]
-            told = "; ".join(f"{count} × {reason}" for reason, count in why[:SHOWN_REASONS])
-            left = len(why) - SHOWN_REASONS
-            more = f"; {counted(left, 'more reason')}" if left > 0 else ""
-            yield f"{title}: known of {total.known[name]} of {counted(total.jobs, 'job')}. Not: {told}{more}"
+            reasons = "; ".join(f"{count} × {reason}" for reason, count in why[:SHOWN_REASONS])
+            remaining = len(why) - SHOWN_REASONS
+            more = f"; {counted(remaining, 'more reason')}" if remaining > 0 else ""
+            yield f"{title}: known of {total.known[name]} of {counted(total.jobs, 'job')}. Not: {reasons}{more}"
     if total.marked:
         yield f"{counted(total.marked, 'job')} {inflect(total.marked, 'has', 'have')} records that are odd: `marks` in the database says how"
     until = found.mark["queried_until_unix_s"]

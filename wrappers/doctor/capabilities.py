@@ -58,12 +58,12 @@ def describe_containers() -> Capability:
     """Return the kinds of containers whose programs are installed, that this user may start, and
     whose engine answers."""
     what, kinds = "in a container", [kind for kind in launcher_checks.PROGRAMS if kind != "bare"]
-    here = [f"{kind}{NAMED.get(kind, '')}" for kind in kinds if can_start(kind)]
-    if not here:
+    startable = [f"{kind}{NAMED.get(kind, '')}" for kind in kinds if can_start(kind)]
+    if not startable:
         return Capability(
             False, what, f"none of {', '.join(kinds)} is here for you: docs/launchers.md"
         )
-    first, *others = reversed(here)
+    first, *others = reversed(startable)
     more = f"; also {', '.join(others)}" if others else ""
     return Capability(True, what, f"steelyard run --in {first} -- COMMAND{more}")
 
@@ -111,7 +111,7 @@ def list_benchmarks(checks: Sequence[Check]) -> list[Capability]:
         if check.name.startswith(BENCHMARK):
             found = lacking.setdefault(check.name.removeprefix(BENCHMARK), [])
             found += [check.found] if check.state != "ok" else []
-    whole = [name for name, found in lacking.items() if not found]
+    ready = [name for name, found in lacking.items() if not found]
     parted = [f"{name} ({', '.join(found)})" for name, found in lacking.items() if found]
-    told = [Capability(True, "benchmarks", ", ".join(whole))] if whole else []
-    return told + ([Capability(False, "benchmarks", ", ".join(parted))] if parted else [])
+    capabilities = [Capability(True, "benchmarks", ", ".join(ready))] if ready else []
+    return capabilities + ([Capability(False, "benchmarks", ", ".join(parted))] if parted else [])

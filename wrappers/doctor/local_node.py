@@ -63,17 +63,17 @@ LEFTOVERS = "killed runs"
 def check_leftovers() -> Iterator[Check]:
     """Yield a check with the leftovers, which the next run removes."""
     try:
-        left = leftovers.run_script("list")
+        leftover_lines = leftovers.run_script("list")
     except (OSError, subprocess.SubprocessError) as error:
         yield Check(LEFTOVERS, "warning", f"what they left is not known: {error}")
         return
     what = "network devices, cgroups and folders" if os.geteuid() == 0 else "folders of yours"
-    if not left:
+    if not leftover_lines:
         yield Check(LEFTOVERS, "ok", f"none left {what} here")
         return
     yield Check(
         LEFTOVERS,
         "warning",
-        f"{len(left)} left behind: {'; '.join(left)}",
+        f"{len(leftover_lines)} left behind: {'; '.join(leftover_lines)}",
         "the next run removes them: steelyard run -- true",
     )

@@ -43,15 +43,15 @@ def check_key(check: Check) -> tuple[str, str, str]:
 def fold_node_names(nodes: Sequence[str]) -> str:
     """Return node names in the notation of schedulers: `n1 n2 n3 n7 login` -> n[1-3,7],login."""
     numbers: dict[tuple[str, int], list[int]] = {}
-    words = []
+    plain_names = []
     for name in nodes:
         found = NUMBERED.fullmatch(name)
         if found is None:
-            words.append(name)
+            plain_names.append(name)
         else:
             numbers.setdefault((found[1], len(found[2])), []).append(int(found[2]))
     return ",".join(
-        [*(fold_numbers(stem, width, set(n)) for (stem, width), n in numbers.items()), *words]
+        [*(fold_numbers(stem, width, set(n)) for (stem, width), n in numbers.items()), *plain_names]
     )
 
 

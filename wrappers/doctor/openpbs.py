@@ -64,9 +64,9 @@ def list_hook() -> str | None:
 
 def check_server(listed: str) -> Check:
     """Check whether the hook is enabled with all its events."""
-    said = dict(re.findall(r"^\s+(\w+) = (.*(?:\n\t.*)*)", listed, re.MULTILINE))
-    events = set(re.findall(r"\w+", said.get("event", "")))
-    if said.get("enabled", "").lower() != "true":
+    settings = dict(re.findall(r"^\s+(\w+) = (.*(?:\n\t.*)*)", listed, re.MULTILINE))
+    events = set(re.findall(r"\w+", settings.get("event", "")))
+    if settings.get("enabled", "").lower() != "true":
         return Check("hook in the server", "warning", "not enabled: no job is measured", AGAIN)
     if EVENTS - events:
         lacking = ", ".join(sorted(EVENTS - events))
@@ -103,19 +103,19 @@ def read_settings(home: Path | None, file: Path = Path(HOOK_FILE)) -> list[str]:
     On a host without a mom, or for an ordinary user: the folder of records that `file` names."""
     if home is None:
         return []
-    told = read_hook_file(home / "mom_priv/hooks/steelyard.CF")
-    if not is_owned_by_root(Path(str(told.get("node_program", "")))):
+    settings = read_hook_file(home / "mom_priv/hooks/steelyard.CF")
+    if not is_owned_by_root(Path(str(settings.get("node_program", "")))):
         record_dir = read_hook_file(file).get("record_dir")
         return [f"--record-dir={record_dir}"] if record_dir else []
     options = [
-        f"--node-program={told['node_program']}",
-        f"--config={told.get('config', NODE_FILE)}",
+        f"--node-program={settings['node_program']}",
+        f"--config={settings.get('config', NODE_FILE)}",
     ]
     for key in ("record_dir", "run_dir"):
-        if key in told:
-            options.append(f"--{key.replace('_', '-')}={told[key]}")
-    if "bpf" in told:
-        options += [f"--bpf={told['bpf']}", f"--said-in={HOOK_FILE}, and import it"]
+        if key in settings:
+            options.append(f"--{key.replace('_', '-')}={settings[key]}")
+    if "bpf" in settings:
+        options += [f"--bpf={settings['bpf']}", f"--said-in={HOOK_FILE}, and import it"]
     return options
 
 

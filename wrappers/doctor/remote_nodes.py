@@ -55,11 +55,11 @@ def doctor_command(program: Path | None) -> list[str]:
     return ["/bin/sh", "-c", script, "sh", *places]
 
 
-def query_nodes(nodes: Sequence[str], way: Way, program: Path | None) -> list[Answer]:
+def query_nodes(nodes: Sequence[str], command_of: Way, program: Path | None) -> list[Answer]:
     """Return the answers of all nodes, in their order; a node that hangs delays no other."""
     line = doctor_command(program)
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(pool.map(lambda node: query_node(node, way(node, line)), nodes))
+        return list(pool.map(lambda node: query_node(node, command_of(node, line)), nodes))
 
 
 def query_node(node: str, argv: Sequence[str]) -> Answer:

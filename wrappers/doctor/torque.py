@@ -80,10 +80,10 @@ def read_settings(home: Path) -> list[str]:
         text = (home / "mom_priv/prologue").read_text(errors="replace")
     except OSError:
         return []
-    said = dict(re.findall(r"^(PROGRAM|CONFIG)=(\S+)$", text, re.MULTILINE))
-    if len(said) != 2:
+    settings = dict(re.findall(r"^(PROGRAM|CONFIG)=(\S+)$", text, re.MULTILINE))
+    if len(settings) != 2:
         return []
-    return [f"--node-program={said['PROGRAM']}", f"--config={said['CONFIG']}"]
+    return [f"--node-program={settings['PROGRAM']}", f"--config={settings['CONFIG']}"]
 
 
 def list_faults(folder: Path, base: str) -> Iterator[str]:

@@ -115,8 +115,8 @@ def read_request(
     if kind not in (*ENGINES, "lxc"):
         text = str(Path(text).absolute())
     launchers.check_name(kind, True, text)
-    words = (*((suite,) if suite else ()), *include)
-    for word in words:
+    names = (*((suite,) if suite else ()), *include)
+    for word in names:
         if not NAME.fullmatch(word):
             raise UsageError(f"'{word}' is no name of a Debian suite or package", word)
     packages = tuple(dict.fromkeys((*PACKAGES, *include)))
@@ -130,8 +130,8 @@ def local_suite(os_release: Path = Path("/etc/os-release")) -> str:
         lines = os_release.read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
         return SUITE
-    told = dict(entry.partition("=")[::2] for entry in lines)
-    return told.get("VERSION_CODENAME", SUITE) if told.get("ID") == "debian" else SUITE
+    fields = dict(entry.partition("=")[::2] for entry in lines)
+    return fields.get("VERSION_CODENAME", SUITE) if fields.get("ID") == "debian" else SUITE
 
 
 def lxc_folder() -> Path:
@@ -148,40 +148,40 @@ def run_program(*argv: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise MissingError(f"{argv[0]}: no answer in {LONGEST_S} s") from error
     if done.returncode != 0:
-        said = [text for text in done.stderr.splitlines() if text.strip()]
-        raise MissingError(f"{' '.join(argv[:2])}: {said[-1] if said else done.returncode}")
+        lines = [text for text in done.stderr.splitlines() if text.strip()]
+        raise MissingError(f"{' '.join(argv[:2])}: {lines[-1] if lines else done.returncode}")
     return done.stdout
 
 
 # --- checks ----------------------------------------------------------------------------------
 
 
-def check_request(wish: ImageRequest) -> None:
+def check_request(request: ImageRequest) -> None:
     """Raise an error for what would fail after minutes, or destroy something."""
-    if os.geteuid() != 0 and wish.kind in ROOTS:
+    if os.geteuid() != 0 and request.kind in ROOTS:
         raise ConditionError(
-            f"{wish.launcher}: only root starts containers of {wish.kind}: say it as root, or make "
+            f"{request.launcher}: only root starts containers of {request.kind}: say it as root, or make "
             "one for podman or apptainer"
         )
-    check_programs(wish)
-    if wish.kind in ENGINES:
-        run_program(wish.kind, "version")
-        if find_engine_image(wish) and not wish.replace:
+    check_programs(request)
+    if request.kind in ENGINES:
+        run_program(request.kind, "version")
+        if find_engine_image(request) and not request.replace:
             raise UsageError(
-                f"{wish.kind} has an image {wish.name} already: name another, or add --force to "
+                f"{request.kind} has an image {request.name} already: name another, or add --force to "
                 "replace it",
-                wish.name,
+                request.name,
             )
     else:
-        check_destination(wish)
+        check_destination(request)
 
 
-def check_programs(wish: ImageRequest) -> None:
+def check_programs(request: ImageRequest) -> None:
     """Raise MissingError for programs that are not installed."""
     wanted = {"mmdebstrap": "mmdebstrap", "unshare": "util-linux", "setpriv": "util-linux"}
-    if wish.kind in ENGINES:
-        wanted[wish.kind] = {"docker": "docker.io"}.get(wish.kind, wish.kind)
-    if wish.kind == "lxc":
+    if request.kind in ENGINES:
+        wanted[request.kind] = {"docker": "docker.io"}.get(request.kind, request.kind)
+    if request.kind == "lxc":
         wanted["lxc-config"] = "lxc"
     if os.geteuid() != 0:
         wanted["newuidmap"] = "uidmap"
@@ -202,37 +202,37 @@ def check_programs(wish: ImageRequest) -> None:
         )
 
 
-def check_destination(wish: ImageRequest) -> None:
+def check_destination(request: ImageRequest) -> None:
     """Raise UsageError if the destination exists and may not be replaced, or its parent does not
     exist."""
-    place = wish.place
-    if not place.parent.is_dir():
-        raise UsageError(f"{place.parent}: no such folder: make it first", str(place))
-    if not os.path.lexists(place):
+    path = request.place
+    if not path.parent.is_dir():
+        raise UsageError(f"{path.parent}: no such folder: make it first", str(path))
+    if not os.path.lexists(path):
         return
-    if not is_our_folder(place):
+    if not is_our_folder(path):
         raise UsageError(
-            f"{place} is there already, and `steelyard image make` has not made it: name another "
+            f"{path} is there already, and `steelyard image make` has not made it: name another "
             "place, or remove it yourself",
-            str(place),
+            str(path),
         )
-    if not wish.replace:
+    if not request.replace:
         raise UsageError(
-            f"{place} is there already: name another place, or add --force to replace it",
-            str(place),
+            f"{path} is there already: name another place, or add --force to replace it",
+            str(path),
         )
 
 
-def is_our_folder(place: Path) -> bool:
+def is_our_folder(path: Path) -> bool:
     """Return whether this command made the folder; a symbolic link never counts."""
-    roots = (place, place / "rootfs")
-    return not place.is_symlink() and any((root / MARK).is_file() for root in roots)
+    roots = (path, path / "rootfs")
+    return not path.is_symlink() and any((root / MARK).is_file() for root in roots)
 
 
-def find_engine_image(wish: ImageRequest) -> str | None:
+def find_engine_image(request: ImageRequest) -> str | None:
     """Return the id of the engine's image with that name, or None."""
     done = programs.run_quietly(
-        [wish.kind, "image", "inspect", "--format={{.Id}}", wish.name], LONGEST_S
+        [request.kind, "image", "inspect", "--format={{.Id}}", request.name], LONGEST_S
     )
     return done.stdout.strip() if done.returncode == 0 else None
 
@@ -240,37 +240,39 @@ def find_engine_image(wish: ImageRequest) -> str | None:
 # --- making the image ------------------------------------------------------------------------
 
 
-def make_image(wish: ImageRequest, say: Say) -> Image:
+def make_image(request: ImageRequest, report: Say) -> Image:
     """Make the requested image; no destination changes before the image is complete."""
-    check_request(wish)
+    check_request(request)
     begin = time.monotonic()
     with (
         signals.ending_on_sigterm(),
-        process_folder.make_folder(PART, wish.workshop, remove_folder) as part,
+        process_folder.make_folder(PART, request.workshop, remove_folder) as work_folder,
     ):
-        if wish.kind in ENGINES:
-            place, size_bytes = make_engine_image(wish, part, say)
+        if request.kind in ENGINES:
+            location, size_bytes = make_engine_image(request, work_folder, report)
         else:
-            place, size_bytes = make_root_folder(wish, part, say)
-    return Image(wish.launcher, place, size_bytes, time.monotonic() - begin)
+            location, size_bytes = make_root_folder(request, work_folder, report)
+    return Image(request.launcher, location, size_bytes, time.monotonic() - begin)
 
 
-def make_engine_image(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int]:
+def make_engine_image(request: ImageRequest, work_folder: Path, report: Say) -> tuple[str, int]:
     """Import the image into docker or podman; return its id and size in bytes."""
-    tar = part / "image.tar"
-    debootstrap(wish, part, tar, say)
-    mark = part / "mark"
-    mark.write_text(image_label(wish), encoding="utf-8")
+    tar = work_folder / "image.tar"
+    debootstrap(request, work_folder, tar, report)
+    mark = work_folder / "mark"
+    mark.write_text(image_label(request), encoding="utf-8")
     with tarfile.open(tar, "a") as archive:
         archive.add(mark, f"./{MARK}", filter=set_root_owner)
-    before = find_engine_image(wish)
-    say(f"{wish.kind} import")
-    run_program(wish.kind, "import", str(tar), wish.name)
-    found = run_program(wish.kind, "image", "inspect", "--format={{.Id}} {{.Size}}", wish.name)
+    before = find_engine_image(request)
+    report(f"{request.kind} import")
+    run_program(request.kind, "import", str(tar), request.name)
+    found = run_program(
+        request.kind, "image", "inspect", "--format={{.Id}} {{.Size}}", request.name
+    )
     name, size = found.split()
     if before not in (None, name):
         programs.run_quietly(
-            [wish.kind, "rmi", str(before)], LONGEST_S
+            [request.kind, "rmi", str(before)], LONGEST_S
         )  # an image with another name stays
     return name, int(size)
 
@@ -282,92 +284,97 @@ def set_root_owner(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     return entry
 
 
-def make_root_folder(wish: ImageRequest, part: Path, say: Say) -> tuple[str, int]:
+def make_root_folder(request: ImageRequest, work_folder: Path, report: Say) -> tuple[str, int]:
     """Make a root folder, or for LXC a container with its configuration; return its path and size
     in bytes."""
-    whole = part / "whole"
-    root = whole / "rootfs" if wish.kind == "lxc" else whole
+    complete_folder = work_folder / "whole"
+    root = complete_folder / "rootfs" if request.kind == "lxc" else complete_folder
     root.parent.mkdir(exist_ok=True)
     if os.geteuid() == 0:
-        debootstrap(wish, part, root, say)
+        debootstrap(request, work_folder, root, report)
     else:
         # In a user namespace some files would have other owners than the user: unpacked by tar, all
         # are theirs.
-        debootstrap(wish, part, part / "image.tar", say)
+        debootstrap(request, work_folder, work_folder / "image.tar", report)
         root.mkdir()
         unpack = ["tar", "-C", str(root), "--no-same-owner", "--exclude=./dev/*"]
-        run_program(*unpack, "-xf", str(part / "image.tar"))
+        run_program(*unpack, "-xf", str(work_folder / "image.tar"))
     root.chmod(0o755)
-    (root / MARK).write_text(image_label(wish), encoding="utf-8")
-    if wish.kind == "lxc":
-        text = LXC_CONFIG.format(root=wish.place / "rootfs")
-        (whole / "config").write_text(text, encoding="utf-8")
-        whole.chmod(0o755)
-    size_bytes = disk_usage(whole)
-    install_folder(wish, whole, part)
-    return str(wish.place), size_bytes
+    (root / MARK).write_text(image_label(request), encoding="utf-8")
+    if request.kind == "lxc":
+        text = LXC_CONFIG.format(root=request.place / "rootfs")
+        (complete_folder / "config").write_text(text, encoding="utf-8")
+        complete_folder.chmod(0o755)
+    size_bytes = disk_usage(complete_folder)
+    install_folder(request, complete_folder, work_folder)
+    return str(request.place), size_bytes
 
 
-def install_folder(wish: ImageRequest, whole: Path, part: Path) -> None:
+def install_folder(request: ImageRequest, complete_folder: Path, work_folder: Path) -> None:
     """Move the image to its destination in one step; a replaced folder is removed with `part`."""
-    check_destination(wish)  # minutes have passed since the first check
+    check_destination(request)  # minutes have passed since the first check
     with signals.uninterrupted():
-        if wish.place.exists():
-            wish.place.rename(part / "before")
-        whole.rename(wish.place)
+        if request.place.exists():
+            request.place.rename(work_folder / "before")
+        complete_folder.rename(request.place)
 
 
-def image_label(wish: ImageRequest) -> str:
+def image_label(request: ImageRequest) -> str:
     """Return the JSON text that identifies the image and is stored in it."""
-    made = {"suite": wish.suite, "packages": wish.packages, "made_unix_s": int(time.time())}
+    made = {"suite": request.suite, "packages": request.packages, "made_unix_s": int(time.time())}
     return json.dumps({"format": "steelyard-image", "version": 1, **made}) + "\n"
 
 
-def debootstrap(wish: ImageRequest, part: Path, target: Path, say: Say) -> None:
+def debootstrap(request: ImageRequest, work_folder: Path, target: Path, report: Say) -> None:
     """Run mmdebstrap and forward its progress. Raises MissingError with its or apt's errors."""
     complaints: list[str] = []
     with subprocess.Popen(
-        command(wish, target), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        command(request, target), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        env={**os.environ, "TMPDIR": str(part), "LC_ALL": "C"},
+        env={**os.environ, "TMPDIR": str(work_folder), "LC_ALL": "C"},
     ) as child:  # fmt: skip
         try:
             assert child.stderr is not None
             for text in child.stderr:
-                mark, _, words = text.strip().partition(": ")
-                if mark == "I" and words.startswith(STEPS):
-                    say(words)
+                mark, _, message = text.strip().partition(": ")
+                if mark == "I" and message.startswith(STEPS):
+                    report(message)
                 elif mark == "E" or "No space left" in text:
                     complaints.append(text.strip().removeprefix("E: "))
         except BaseException:
             child.send_signal(signal.SIGKILL)  # ends all its processes as well
             raise
     if child.returncode != 0:
-        raise MissingError(format_failure(wish, complaints, target))
+        raise MissingError(format_failure(request, complaints, target))
 
 
-def command(wish: ImageRequest, target: Path) -> list[str]:
+def command(request: ImageRequest, target: Path) -> list[str]:
     """Return the command for root, or for a user who is root in a namespace; it ends with this
     process."""
     argv = [] if os.geteuid() == 0 else [*AS_ROOT_OF_ONES_OWN]
     argv += ["setpriv", "--pdeathsig", "KILL", *OWN_PROCESSES, "mmdebstrap", "--mode=root"]
-    argv += ["--variant=minbase", f"--include={','.join(wish.packages)}", wish.suite, str(target)]
-    return [*argv, wish.mirror] if wish.mirror else argv
+    argv += [
+        "--variant=minbase",
+        f"--include={','.join(request.packages)}",
+        request.suite,
+        str(target),
+    ]
+    return [*argv, request.mirror] if request.mirror else argv
 
 
-def format_failure(wish: ImageRequest, complaints: list[str], target: Path) -> str:
+def format_failure(request: ImageRequest, complaints: list[str], target: Path) -> str:
     """Return text that says what failed and what to do."""
     own = [text for text in complaints if not re.search("failed( to run)?$", text)]
     text = "; ".join([*dict.fromkeys(own or complaints)][:MOST_SAID])
     text = text or "mmdebstrap ended without a word"
     if "No space left" in text or "enough free space" in text:
         todo = f"make room on the file system of {target.parent.parent}, about 1 GiB"
-        todo += ", or set TMPDIR to another" if wish.kind in ENGINES else ""
+        todo += ", or set TMPDIR to another" if request.kind in ENGINES else ""
     elif "Unable to locate package" in text or "no installation candidate" in text:
-        todo = f"expected packages of Debian {wish.suite}, as apt-cache search tells them"
+        todo = f"expected packages of Debian {request.suite}, as apt-cache search tells them"
     else:
         todo = "a mirror that answers is needed, and one that has the suite (--mirror, --suite)"
-    return f"no image was made for {wish.launcher}: {text}: {todo}"
+    return f"no image was made for {request.launcher}: {text}: {todo}"
 
 
 def remove_folder(path: str) -> None:

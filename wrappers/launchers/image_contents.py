@@ -66,10 +66,10 @@ def describe_missing(
     commands = [fields[1] for fields in found if fields[0] == "program"]
     libraries: dict[str, str] = {}
     versions: dict[str, str] = {}
-    for _, program, words in (fields for fields in found if fields[0] == "library"):
-        if name := OLD.search(words):
+    for _, program, detail in (fields for fields in found if fields[0] == "library"):
+        if name := OLD.search(detail):
             versions.setdefault(name[1], Path(program).name)
-        elif name := MISSING.search(words):
+        elif name := MISSING.search(detail):
             libraries.setdefault(name[1], Path(program).name)
     if not (commands or libraries or versions):
         return None

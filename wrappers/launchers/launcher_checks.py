@@ -95,14 +95,14 @@ def check_engine(launcher: Launcher) -> str | None:
     """Return why docker or podman cannot run the image here: no permission, no image, no network;
     or None."""
     program, image = launcher.kind, launcher.name
-    said = error_line(program, "version")
-    if said is not None and "permission denied" in said.lower():
+    error = error_line(program, "version")
+    if error is not None and "permission denied" in error.lower():
         return (
-            f"{launcher.text}: {said}: ask the administrator to put you into the group docker "
+            f"{launcher.text}: {error}: ask the administrator to put you into the group docker "
             "(its members can become root), or use podman"
         )
-    if said is not None:
-        return f"{launcher.text}: {program} does not answer: {said}"
+    if error is not None:
+        return f"{launcher.text}: {program} does not answer: {error}"
     if error_line(program, "image", "inspect", image) is not None:
         return (
             f"{launcher.text}: the image {image} is not on this machine: say "
@@ -116,10 +116,10 @@ def check_engine(launcher: Launcher) -> str | None:
             "steelyard`"
         )
     if program == "podman" and os.geteuid() != 0:
-        told = run_quickly(program, "info", "--format={{.Host.CgroupControllers}}")
-        said = launcher_trials.check_rootless_memory(launcher, told.stdout.strip())
-        if said is not None and told.returncode == 0:
-            return said
+        controllers = run_quickly(program, "info", "--format={{.Host.CgroupControllers}}")
+        error = launcher_trials.check_rootless_memory(launcher, controllers.stdout.strip())
+        if error is not None and controllers.returncode == 0:
+            return error
     network = list_networks(program)[0] if launcher.network == "macvlan" else launcher.network
     return launcher_trials.try_container(launcher, network, error_line)
 
@@ -144,16 +144,16 @@ def check_image_file(launcher: Launcher) -> str | None:
             f"{launcher.text}: {path} is no root folder (it has no usr): say "
             f"`{images.format_command(f'systemd-nspawn:{path}')}`"
         )
-    said = launcher_trials.check_own_cgroup(launcher)
-    if said is None and launcher.kind == "apptainer":
+    problem = launcher_trials.check_own_cgroup(launcher)
+    if problem is None and launcher.kind == "apptainer":
         return launcher_trials.try_container(launcher, launcher.network, error_line)
-    return said
+    return problem
 
 
 def check_lxc_container(launcher: Launcher) -> str | None:
     """Return what prevents LXC, such as a missing container; or None."""
-    said = error_line("lxc-info", "--name", launcher.name, "--state")
-    if said is not None:
+    error = error_line("lxc-info", "--name", launcher.name, "--state")
+    if error is not None:
         return (
             f"{launcher.text}: LXC has no container {launcher.name}: say "
             f"`{images.format_command(f'lxc:{launcher.name}')}`"
@@ -183,11 +183,11 @@ def check_user_namespace(launcher: Launcher) -> str | None:
     """Return why an ordinary user cannot have namespaces on this machine, or None."""
     if os.geteuid() == 0:
         return launcher_trials.check_own_cgroup(launcher)
-    said = error_line("unshare", "--user", "--map-current-user", "true")
-    if said is None:
+    error = error_line("unshare", "--user", "--map-current-user", "true")
+    if error is None:
         return None
     return (
-        f"{launcher.text}: users may not make namespaces on this machine ({said}): ask the "
+        f"{launcher.text}: users may not make namespaces on this machine ({error}): ask the "
         "administrator for sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone"
     )
 

@@ -48,11 +48,13 @@ def try_container(launcher: Launcher, network: str, complaint: Complaint) -> str
     network = "none" if network == OWN_DEVICE else network  # it gets its device from outside
     make = try_apptainer if launcher.kind == "apptainer" else try_engine
     argv = make(launcher, network)
-    said = complaint(*argv)
-    if said is None:
+    error = complaint(*argv)
+    if error is None:
         return None
-    remedy = next((words for part, words in REMEDIES if part in said), "mend that, or use unshare")
-    return f"{launcher.text}: no container can be started here: {said}: {remedy}"
+    remedy = next(
+        (advice for symptom, advice in REMEDIES if symptom in error), "mend that, or use unshare"
+    )
+    return f"{launcher.text}: no container can be started here: {error}: {remedy}"
 
 
 def try_engine(launcher: Launcher, network: str) -> list[str]:

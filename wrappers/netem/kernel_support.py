@@ -58,11 +58,11 @@ def run_trial(module: str, argv: list[str]) -> Support:
         return Support(None, f"could not be tried: {error}")
     if done.returncode == 0:
         return Support(True, "tried in a network namespace of its own")
-    said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-    if any(word in said for word in UNKNOWN):
+    message = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+    if any(word in message for word in UNKNOWN):
         advice = "modprobe it, or boot a kernel that has it (Debian's linux-image packages do)"
         return Support(False, f"this kernel has no {module}: {advice}")
-    return Support(None, f"could not be tried as this user: {said}")
+    return Support(None, f"could not be tried as this user: {message}")
 
 
 def find_program(name: str) -> str | None:

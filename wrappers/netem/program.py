@@ -102,29 +102,29 @@ def node_name() -> str:
     return socket.gethostname().partition(".")[0] or "localhost"
 
 
-def run_node_program(*words: str) -> str:
+def run_node_program(*arguments: str) -> str:
     """Return stdout of a steelyard-node command. Raises the error that its exit code and last line
     describe."""
     program = str(programs.find_node_program())
     try:
-        done = programs.run_quietly([program, *words], TIMEOUT_S)
+        done = programs.run_quietly([program, *arguments], TIMEOUT_S)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the user's text
-        raise UsageError(f"{program} {words[0]}: cannot be asked: {error}") from error
+        raise UsageError(f"{program} {arguments[0]}: cannot be asked: {error}") from error
     except subprocess.TimeoutExpired as error:
-        raise ConditionError(f"{program} {words[0]}: no answer in {TIMEOUT_S} s") from error
+        raise ConditionError(f"{program} {arguments[0]}: no answer in {TIMEOUT_S} s") from error
     if done.returncode == 0:
         return done.stdout
-    raise format_error(program, words, done.returncode, done.stderr)
+    raise format_error(program, arguments, done.returncode, done.stderr)
 
 
-def format_error(program: str, words: Sequence[str], code: int, said: str) -> SteelyardError:
+def format_error(program: str, arguments: Sequence[str], code: int, errors: str) -> SteelyardError:
     """Return the error of a failed command, with steelyard-node's message."""
-    if f"unknown command '{words[0]}'" in said:
+    if f"unknown command '{arguments[0]}'" in errors:
         return MissingError(
-            f"{program} is too old, it knows no '{words[0]}': {programs.remedy(programs.PROGRAM)}"
+            f"{program} is too old, it knows no '{arguments[0]}': {programs.remedy(programs.PROGRAM)}"
         )
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    line = lines[-1] if lines else f"{' '.join(words[:2])} ended with {code}, and no word why"
+    lines = [line.strip() for line in errors.splitlines() if line.strip()]
+    line = lines[-1] if lines else f"{' '.join(arguments[:2])} ended with {code}, and no word why"
     return KINDS.get(code, ConditionError)(
         re.sub(r"^(steelyard-node[a-z ]*|netem): (netem: )?", "", line)
     )
@@ -147,9 +147,9 @@ def read_sites(name: str, folder: Path | None = None) -> dict[str, Any]:
 
 def describe_sites(found: Mapping[str, Any]) -> list[str]:
     """Describe the sites, one line for each link."""
-    here = found["here"]
-    return [f"{here} -> {one['to_site']}: {one['requested']}" for one in found["links"]] or [
-        f"no link begins at {here}"
+    site = found["here"]
+    return [f"{site} -> {one['to_site']}: {one['requested']}" for one in found["links"]] or [
+        f"no link begins at {site}"
     ]
 
 
@@ -162,11 +162,11 @@ def resolve_address(host: str) -> str:
     return str(found[0][4][0])
 
 
-def require_root(wish: str) -> None:
+def require_root(purpose: str) -> None:
     """Raise ConditionError, which says what to do, for an ordinary user."""
     if os.geteuid() != 0:
         raise ConditionError(
-            f"{wish}: needs root on this machine; on a cluster with Steelyard on its nodes any user "
+            f"{purpose}: needs root on this machine; on a cluster with Steelyard on its nodes any user "
             "asks for it: sbatch --netem=SPEC --cache=cold, or qsub -v "
             "STEELYARD_NETEM=SPEC,STEELYARD_CACHE=cold (what is allowed there: docs/netem.md)"
         )
@@ -212,8 +212,8 @@ def apply_condition(
     """Shape the network without a check of the policy; return the document (docs/formats.md part 9)
     so far."""
     watched = None if watch is None else str(watch)
-    said = run_node_program(*apply_command(conditions, folder, job_id, watched))
-    document: dict[str, object] = json.loads(said)
+    output = run_node_program(*apply_command(conditions, folder, job_id, watched))
+    document: dict[str, object] = json.loads(output)
     return document
 
 
@@ -222,11 +222,11 @@ def apply_command(
 ) -> tuple[str, ...]:
     """Return the arguments of steelyard-node that apply the network; `watch` is text, as in a shell
     it is $$."""
-    words = [f"--run-dir={folder}", f"--node={node_name()}", f"--job-id={job_id}"]
-    words += [f"--uid={os.getuid()}", "--no-policy"]
-    words += [] if watch is None else [f"--watch={watch}"]
-    words += [] if conditions.peer is None else [f"--peer={conditions.peer}"]
-    return ("netem", "apply", *words, "--", conditions.network)
+    arguments = [f"--run-dir={folder}", f"--node={node_name()}", f"--job-id={job_id}"]
+    arguments += [f"--uid={os.getuid()}", "--no-policy"]
+    arguments += [] if watch is None else [f"--watch={watch}"]
+    arguments += [] if conditions.peer is None else [f"--peer={conditions.peer}"]
+    return ("netem", "apply", *arguments, "--", conditions.network)
 
 
 def format_shell_commands(conditions: Conditions, folder: Path, job_id: str) -> list[str]:
@@ -234,8 +234,8 @@ def format_shell_commands(conditions: Conditions, folder: Path, job_id: str) -> 
     program = str(programs.find_node_program())
     lines = [shlex.join([program, *conditions.cold])] if conditions.is_cold else []
     if conditions.shapes:
-        words = apply_command(conditions, folder, job_id, "$$")
-        lines.append(shlex.join([program, *words]).replace("'--watch=$$'", "--watch=$$"))
+        arguments = apply_command(conditions, folder, job_id, "$$")
+        lines.append(shlex.join([program, *arguments]).replace("'--watch=$$'", "--watch=$$"))
     return lines
 
 
@@ -264,9 +264,9 @@ def sampler_options(
     return options
 
 
-def drop_caches(words: Sequence[str]) -> dict[str, object]:
+def drop_caches(arguments: Sequence[str]) -> dict[str, object]:
     """Drop page cache, dentries and inodes, and wipe CVMFS' cache; return `cache` of the record."""
-    done = json.loads(run_node_program(*words))
+    done = json.loads(run_node_program(*arguments))
     return {key: done.get(key) for key in ("requested", "done", "refused")}
 
 

@@ -112,9 +112,9 @@ def read_link(
     for end in ends:
         if end not in networks:
             raise UsageError(f"{path}: link: site {end} is not known: {', '.join(networks)}")
-    for part in spec.split(","):
-        if part.startswith(WHERE):
-            raise UsageError(f"{path}: link: {part}: the link says where; leave it out")
+    for option in spec.split(","):
+        if option.startswith(WHERE):
+            raise UsageError(f"{path}: link: {option}: the link says where; leave it out")
     yield (ends[0], ends[1]), spec
     if between is not None and ends[0] != ends[1]:
         yield (ends[1], ends[0]), spec
@@ -132,14 +132,14 @@ def find_site(sites: Sites, addresses: Sequence[str]) -> str:
     return found[0]
 
 
-def list_conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
+def list_conditions(sites: Sites, site: str) -> list[tuple[str, str]]:
     """Return (site, specification) for each link that begins here, with at most MOST_TARGETS
     networks each."""
-    if here not in sites.networks:
-        raise UsageError(f"--site {here}: not known: {', '.join(sites.networks)}")
+    if site not in sites.networks:
+        raise UsageError(f"--site {site}: not known: {', '.join(sites.networks)}")
     found = []
     for (source, target), spec in sites.links.items():
-        if source != here:
+        if source != site:
             continue
         networks = sites.networks[target]
         for at in range(0, len(networks), MOST_TARGETS):
@@ -149,7 +149,7 @@ def list_conditions(sites: Sites, here: str) -> list[tuple[str, str]]:
             found.append((target, f"{spec},{where}"))
     if len(found) > MOST_CONDITIONS:
         raise UsageError(
-            f"{len(found)} conditions begin at {here}: a device has at most {MOST_CONDITIONS}; put "
+            f"{len(found)} conditions begin at {site}: a device has at most {MOST_CONDITIONS}; put "
             "addresses together to networks"
         )
     return found
@@ -181,9 +181,11 @@ def canonical_link(spec: str, source: Path, begin: str, end: str) -> str:
     """Return a link's specification in canonical form. Raises UsageError for what jobs cannot
     have."""
     found = program.parse_specification(spec).requested
-    for part in found.split(","):
-        if part.startswith(NOT_OF_JOBS) or part == program.NONE:
-            raise UsageError(f"{source}: link from {begin} to {end}: {part}: jobs cannot have that")
+    for option in found.split(","):
+        if option.startswith(NOT_OF_JOBS) or option == program.NONE:
+            raise UsageError(
+                f"{source}: link from {begin} to {end}: {option}: jobs cannot have that"
+            )
     return found
 
 

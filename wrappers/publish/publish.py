@@ -63,26 +63,26 @@ class PublishResult:
     failed: dict[str, str] = field(default_factory=dict)  # with the reason
 
 
-def find_comments(asked: PublishRequest, accounting: Sacct, now_unix_s: float) -> PublishResult:
+def find_comments(request: PublishRequest, accounting: Sacct, now_unix_s: float) -> PublishResult:
     """Return what is to be written for the jobs that ended in the requested time."""
     found = PublishResult()
-    for rows in group_by_job(asked, accounting, now_unix_s):
+    for rows in group_by_job(request, accounting, now_unix_s):
         found.jobs += 1
-        if len(found.planned) >= asked.most:
+        if len(found.planned) >= request.most:
             found.deferred += 1
         else:
-            judge_job(found, rows, asked)
+            judge_job(found, rows, request)
     return found
 
 
 def group_by_job(
-    asked: PublishRequest, accounting: Sacct, now_unix_s: float
+    request: PublishRequest, accounting: Sacct, now_unix_s: float
 ) -> Iterator[list[AccountingRow]]:
     """Yield all starts of each ended job, in their order."""
     # Without states slurmdbd omits jobs whose eligible time it does not know.
-    since, until = format_utc(now_unix_s - asked.since_s), format_utc(now_unix_s)
+    since, until = format_utc(now_unix_s - request.since_s), format_utc(now_unix_s)
     by_id: dict[tuple[str | None, str], list[AccountingRow]] = {}
-    fields = (*FIELDS, ENERGY) if asked.energy else FIELDS
+    fields = (*FIELDS, ENERGY) if request.energy else FIELDS
     for row in accounting.read_starts(fields, "-a", "-S", since, "-E", until, "-s", STATES):
         by_id.setdefault((row.cluster, row.job_id), []).append(row)
     for rows in by_id.values():
@@ -98,14 +98,14 @@ def is_settled(row: AccountingRow, now_unix_s: float) -> bool:
     return row.end_unix_s is not None and row.end_unix_s <= now_unix_s - SETTLED_S
 
 
-def judge_job(found: PublishResult, rows: Sequence[AccountingRow], asked: PublishRequest) -> None:
+def judge_job(found: PublishResult, rows: Sequence[AccountingRow], request: PublishRequest) -> None:
     """Decide what one job gets: its planned comment, or the reason why it gets none."""
     row = rows[-1]
     starts = tuple(r.start_unix_s for r in rows[:-1] if r.start_unix_s is not None)
     name = row.task_id or row.job_id
     view = JobView(name, row, starts)
     # Only complete records are used.
-    find_records(view, asked.record_dirs, row.job_id, with_samples=False, only_near=True)
+    find_records(view, request.record_dirs, row.job_id, with_samples=False, within_window=True)
     own = admin_comment.read_own_comment(row.admin_comment or "")
     if not view.nodes or not job_comment.find_complete_records(view):
         if own is not None and not own.get("so_far") and not admin_comment.is_partial(own):
@@ -114,7 +114,7 @@ def judge_job(found: PublishResult, rows: Sequence[AccountingRow], asked: Publis
             found.no_record += 1
         return
     document = make_comment(found, view, own)
-    joules = total_joules(view) if asked.energy else None
+    joules = total_joules(view) if request.energy else None
     if joules is not None and row.fields[INDEX[ENERGY]] != str(joules):
         document["energy_j"] = joules
     if document:
@@ -175,7 +175,7 @@ def write_comments(found: PublishResult) -> None:
             f"{PROGRAM} is missing: say `make all` in the checkout, where Slurm's headers and "
             "libslurm are (Debian: libslurm-dev), or put it on PATH"
         )
-    lines = "".join(json.dumps(wish.document) + "\n" for wish in found.planned)
+    lines = "".join(json.dumps(comment.document) + "\n" for comment in found.planned)
     try:
         done = subprocess.run(
             [program], input=lines, capture_output=True, text=True, timeout=LIMIT_S, check=False
@@ -183,16 +183,16 @@ def write_comments(found: PublishResult) -> None:
     except subprocess.TimeoutExpired:
         raise MissingError(f"slurmdbd was not done within {LIMIT_S:.0f} s: ask again") from None
     if done.returncode:
-        words = shorten_message(done.stderr) or f"exit code {done.returncode}"
-        raise MissingError(f"nothing was written: {words}")
+        message = shorten_message(done.stderr) or f"exit code {done.returncode}"
+        raise MissingError(f"nothing was written: {message}")
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    for wish, answer in zip(found.planned, answers, strict=False):
+    for comment, answer in zip(found.planned, answers, strict=False):
         if "error" in answer:
-            found.failed[wish.job_id] = str(answer["error"])
+            found.failed[comment.job_id] = str(answer["error"])
         elif "unchanged" in answer:
-            found.unchanged[wish.job_id] = str(answer["unchanged"])
+            found.unchanged[comment.job_id] = str(answer["unchanged"])
         elif answer.get("modified") == 0:
             found.complete += 1
         found.written += answer.get("modified", 0)
-    for wish in found.planned[len(answers) :]:
-        found.failed[wish.job_id] = "no answer"
+    for comment in found.planned[len(answers) :]:
+        found.failed[comment.job_id] = "no answer"

@@ -43,7 +43,7 @@ def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
             ]
         else:
             made = [command_line.make_command([fill_names(word, filled) for word in words])]
-        found += [(place, replace(one, parameters=filled)) for place, one in enumerate(made)]
+        found += [(index, replace(one, parameters=filled)) for index, one in enumerate(made)]
     if len(found) > MOST_COMMANDS:
         raise UsageError(f"-L: {len(found)} commands are more than {MOST_COMMANDS}")
     if not as_lines and command_line.are_programs(words):

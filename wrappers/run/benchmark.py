@@ -149,7 +149,7 @@ def use_client_times(
         values=values,
         missing=missing,
         of_whole_run=(
-            *(shown.run_name for shown in run_inside.SHOWN),
+            *(total.run_name for total in run_inside.SHOWN),
             *run_inside.CPU_PARTS,
         ),
         containers=launcher.clients_per_node,

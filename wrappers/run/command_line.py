@@ -47,14 +47,14 @@ def parse_line(text: str, shell: str) -> Command:
     ruled out."""
     why = find_shell_syntax(text)
     try:
-        words = shlex.split(text)
+        argv = shlex.split(text)
     except ValueError as error:
         raise UsageError(f"{text}: {str(error).lower()}", part=text) from error
-    if not words:
+    if not argv:
         raise UsageError("a command line is empty", part=text)
-    why = why or explain_first_word(words[0])
+    why = why or explain_first_word(argv[0])
     if why is None:
-        return Command(text, tuple(words))
+        return Command(text, tuple(argv))
     if shell == NONE:
         raise UsageError(f"{text}: needs a shell ({why}), which --shell=none rules out", part=text)
     return Command(text, (shell, "-c", text), shell, why)
@@ -71,13 +71,13 @@ def explain_first_word(word: str) -> str | None:
 
 def find_shell_syntax(text: str) -> str | None:
     """Describe the first character sequence that needs a shell; None if there is none."""
-    quote, word_start, place = "", True, 0
-    while place < len(text):
-        char = text[place]
+    quote, word_start, position = "", True, 0
+    while position < len(text):
+        char = text[position]
         if char == "\\" and quote != "'":
-            place += 1
-            if quote and text[place : place + 1] in (*IN_DOUBLE_QUOTES, "\n"):
-                return f"'{text[place - 1 : place + 1]}'"  # shlex does not change these
+            position += 1
+            if quote and text[position : position + 1] in (*IN_DOUBLE_QUOTES, "\n"):
+                return f"'{text[position - 1 : position + 1]}'"  # shlex does not change these
         elif quote:
             if quote == '"' and char in IN_DOUBLE_QUOTES:
                 return f"'{char}'"
@@ -87,7 +87,7 @@ def find_shell_syntax(text: str) -> str | None:
         elif char in SYNTAX or (word_start and char in AT_WORD_START):
             return "a second line" if char == "\n" else f"'{char}'"
         word_start = char.isspace() and not quote
-        place += 1
+        position += 1
     return None
 
 

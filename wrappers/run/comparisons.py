@@ -53,7 +53,7 @@ def elapsed_by_round(runs: Sequence[Measurement]) -> dict[int, float]:
 def find_fastest(runs: Sequence[Sequence[Measurement]]) -> int | None:
     """Return the index of the command with the smallest mean; None with fewer than two known
     means."""
-    means = {place: sum(v) / len(v) for place, one in enumerate(runs) if (v := list_elapsed(one))}
+    means = {index: sum(v) / len(v) for index, one in enumerate(runs) if (v := list_elapsed(one))}
     return min(means, key=means.__getitem__) if len(means) > 1 else None
 
 
@@ -69,26 +69,26 @@ def compare_commands(
     The fastest command is selected by the same runs, so the intervals are corrected for all pairs
     of commands: they hold simultaneously with this confidence. Dunn (1961), "Multiple Comparisons
     among Means", JASA 56(293)."""
-    known = [place for place in range(len(runs)) if list_elapsed(runs[place])]
+    known = [index for index in range(len(runs)) if list_elapsed(runs[index])]
     each = 1 - (1 - confidence) / max(math.comb(len(known), 2), 1)
     found = [
-        compare_command(runs, place, baseline, in_rounds, each)
-        for place in known
-        if place != baseline
+        compare_command(runs, index, baseline, in_rounds, each)
+        for index in known
+        if index != baseline
     ]
     return sorted(found, key=lambda one: one.ratio or 0.0)
 
 
 def compare_command(
     runs: Sequence[Sequence[Measurement]],
-    place: int,
+    index: int,
     baseline: int,
     in_rounds: bool,
     confidence: float,
 ) -> Comparison:
     """Compare one command with the baseline. Rounds are pairs if enough have both runs: a
     disturbance of a round affects both."""
-    ours, base = elapsed_by_round(runs[place]), elapsed_by_round(runs[baseline])
+    ours, base = elapsed_by_round(runs[index]), elapsed_by_round(runs[baseline])
     pairs = [([value], [base[number]]) for number, value in ours.items() if number in base]
     found: Overhead
     if in_rounds and len(pairs) >= MIN_BLOCKS:
@@ -103,7 +103,7 @@ def compare_command(
         None if value is None else max(1 + value, 0.0)
         for value in (found.value, found.low, found.high)
     )
-    return Comparison(place, baseline, ratio, low, high, design, found.reason)
+    return Comparison(index, baseline, ratio, low, high, design, found.reason)
 
 
 def list_notes(runs: Sequence[Measurement], warmed_up: bool) -> list[str]:

@@ -27,11 +27,16 @@ TIMER = "steelyard-time"
 SHOWN = tuple(total for total in METRICS.values() if total.run_name)
 CPU_PARTS = {"user": "user_s", "system": "system_s"}
 # What a client's steelyard-time writes, by its name in `steelyard run`.
-MEASURED = {shown.run_name: shown.name for shown in SHOWN if shown.whose == "REAPED"} | CPU_PARTS
+MEASURED = {
+    one_total.run_name: one_total.name for one_total in SHOWN if one_total.whose == "REAPED"
+} | CPU_PARTS
 # Figures of the job's own processes. A container daemon's children are not among them.
-OF_PROCESSES = (*(shown.run_name for shown in SHOWN if not shown.is_of_node), *CPU_PARTS)
+OF_PROCESSES = (
+    *(one_total.run_name for one_total in SHOWN if not one_total.is_of_node),
+    *CPU_PARTS,
+)
 # Figures that only the record has: they include the container's start and end.
-OF_WHOLE_RUN = tuple(shown.run_name for shown in SHOWN if shown.whose != "REAPED")
+OF_WHOLE_RUN = tuple(one_total.run_name for one_total in SHOWN if one_total.whose != "REAPED")
 NOT_OURS = "the container's processes are not the job's, but children of another daemon"
 
 
@@ -95,14 +100,14 @@ def prepare(
             f"--in {launcher.text}: ranks=across puts one MPI program of a benchmark into all "
             "containers (see --benchmark): for a command leave it out"
         )
-    here = str(Path.cwd())
+    directory = str(Path.cwd())
     timer = programs.find_program(TIMER)
     if timer is None:
         raise MissingError(
             f"{TIMER} is missing, which measures inside a container: {programs.remedy(TIMER)}"
         )
     timed = f'"$STEELYARD_TIME" "$SY_ATTEMPT_DIR/measured.$SY_CLIENT" {shlex.join(command)}'
-    body = f"cd -- {shlex.quote(here)} || return\n    {user_locale()}\n    {timed} <{shlex.quote(str(stdin or '/dev/null'))}"
+    body = f"cd -- {shlex.quote(directory)} || return\n    {user_locale()}\n    {timed} <{shlex.quote(str(stdin or '/dev/null'))}"
     benchmark = registry.Benchmark(
         name="command",
         summary="a command",
@@ -113,7 +118,7 @@ def prepare(
     )
     fixed = {
         "SY_ATTEMPT": ATTEMPT,
-        "SY_LAUNCHER_FOLDER": here,
+        "SY_LAUNCHER_FOLDER": directory,
         programs.variable(TIMER): str(timer),
         **({} if stdin is None else {"STEELYARD_INPUT": str(stdin)}),  # visible inside
         **({} if scratch is None else {"SY_SCRATCH_BASE": str(scratch)}),
@@ -151,8 +156,10 @@ def write_script(
 def user_locale() -> str:
     """Return shell commands that restore the user's locale, which the job scripts set to C."""
     names = [name for name in os.environ if name in ("LANG", "LANGUAGE") or name.startswith("LC_")]
-    words = [f"{name}={shlex.quote(os.environ[name])}" for name in sorted(names)]
-    return "; ".join(["unset LC_ALL", *(["export " + " ".join(words)] if words else [])])
+    assignments = [f"{name}={shlex.quote(os.environ[name])}" for name in sorted(names)]
+    return "; ".join(
+        ["unset LC_ALL", *(["export " + " ".join(assignments)] if assignments else [])]
+    )
 
 
 def copy_output(folder: Path, destination: Path) -> None:
@@ -160,21 +167,21 @@ def copy_output(folder: Path, destination: Path) -> None:
     clients."""
     for stream in ("out", "err"):
         found = attempt_folder(folder).glob(f"{stream}.[0-9]*")
-        with (destination / stream).open("ab") as whole:
+        with (destination / stream).open("ab") as target:
             for path in sorted(found, key=lambda path: int(path.suffix[1:])):
-                whole.write(path.read_bytes())
+                target.write(path.read_bytes())
 
 
 def read_run(attempt: Path) -> ContainerRun:
     """Read the clients' results from the attempt's folder. Raises MissingError if they are
     unreadable."""
-    left = study_files.read_run_folder(RUN_ID, attempt)
-    if left.problem is not None:
-        raise MissingError(left.problem)
-    codes = left.exit_codes or (None,)
+    result = study_files.read_run_folder(RUN_ID, attempt)
+    if result.problem is not None:
+        raise MissingError(result.problem)
+    codes = result.exit_codes or (None,)
     clients = range(len(codes))
     return ContainerRun(
-        left.number("elapsed_s"),
+        result.number("elapsed_s"),
         codes,
         tuple(only_numbers(read_values(attempt / f"measured.{client}")) for client in clients),
         tuple(read_values(attempt / f"tags.{client}") for client in clients),

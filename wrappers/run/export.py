@@ -55,10 +55,10 @@ def as_csv(outcome: RunResults) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["command", *(f"parameter_{name}" for name in names), *COLUMNS, *RATIOS])
-    for place, one in enumerate(outcome.commands):
+    for index, one in enumerate(outcome.commands):
         head = [one.command.text, *(one.command.parameters.get(name, "") for name in names)]
         for entry in one.metrics:
-            times = ratios.get(place, ()) if entry is one.elapsed else ()
+            times = ratios.get(index, ()) if entry is one.elapsed else ()
             cells = [getattr(entry, column) for column in COLUMNS]
             writer.writerow([*head, *cells, *times, *[None] * (len(RATIOS) - len(times))])
     return out.getvalue()
@@ -72,7 +72,7 @@ def as_markdown(outcome: RunResults) -> str:
         "| command | mean ± sd | 95 % interval | min … max | n | times the fastest |",
         "| --- | ---: | ---: | ---: | ---: | ---: |",
     ]
-    for place, one in enumerate(outcome.commands):
+    for index, one in enumerate(outcome.commands):
         if one.elapsed.mean is None:
             cells: list[object] = ["–"] * 4
         else:
@@ -80,6 +80,6 @@ def as_markdown(outcome: RunResults) -> str:
                 "–" if cell is None else cell for cell in results_text.format_row(one.elapsed)[1:]
             ]
         text = one.command.text.replace("|", "\\|").replace("\n", " ")
-        ratio = "1" if place == best else results_text.format_ratio(ratios.get(place))
+        ratio = "1" if index == best else results_text.format_ratio(ratios.get(index))
         lines.append(f"| `{text}` | {' | '.join(map(str, cells))} | {ratio} |")
     return "\n".join(lines) + "\n"

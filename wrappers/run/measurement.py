@@ -34,9 +34,9 @@ NOT_SAID: dict[str, object] = {
 # name: (path in the record, unit). `elapsed` is the command's own time: the record's elapsed_s is
 # from the first to the last sample.
 METRICS = {"elapsed": ("exit.elapsed_s", "s")}
-for _shown in run_inside.SHOWN:
-    METRICS[_shown.run_name] = (_shown.path, _shown.unit)
-    if _shown.run_name == "cpu":
+for _total in run_inside.SHOWN:
+    METRICS[_total.run_name] = (_total.path, _total.unit)
+    if _total.run_name == "cpu":
         METRICS |= {name: (f"cpu.{key}", "s") for name, key in run_inside.CPU_PARTS.items()}
 
 # Figures that miss the usage of processes for which no parent waited.
@@ -100,10 +100,10 @@ class Measurement:
     @property
     def invalid_reason(self) -> str | None:
         """Why the requested conditions were not in force; None if they were."""
-        held = self.network_conditions
-        if held is None or held.get("valid"):
+        conditions = self.network_conditions
+        if conditions is None or conditions.get("valid"):
             return None
-        return str(held.get("invalid_reason") or "its network conditions were not verified")
+        return str(conditions.get("invalid_reason") or "its network conditions were not verified")
 
     @property
     def counts(self) -> bool:
@@ -138,17 +138,21 @@ def measure(options: Options, program: str, folder: Path, number: int) -> Measur
     """Execute the command once and return its figures. A single run uses the terminal. If there are
     several, each writes to files, so that all run alike, and the first run's output is shown after
     it."""
-    place = folder / f"run-{number:03}"
-    place.mkdir(parents=True)
+    run_folder = folder / f"run-{number:03}"
+    run_folder.mkdir(parents=True)
     inside = folder / f"inside-{number:03}"
     options = wrap_in_container(options, inside)
     with netem.apply_conditions(
         options.conditions, options.run_dir, job_id_of(options, number)
-    ) as told:
-        code = execute(options, sample_command(options, program, place, number, told), place)
-    result = read_measurement(place, number, code)
+    ) as sampler_options:
+        code = execute(
+            options,
+            sample_command(options, program, run_folder, number, sampler_options),
+            run_folder,
+        )
+    result = read_measurement(run_folder, number, code)
     if not options.launcher.is_bare:
-        run_inside.copy_output(inside, place)
+        run_inside.copy_output(inside, run_folder)
         found = run_inside.read_run(run_inside.attempt_folder(inside))
         result = take_inner_values(result, found, options.launcher.containers)
     if options.conditions.shapes and result.network_conditions is None:
@@ -198,7 +202,7 @@ def take_inner_values(
     )
 
 
-def execute(options: Options, argv: Sequence[str], place: Path) -> int:
+def execute(options: Options, argv: Sequence[str], run_folder: Path) -> int:
     """Run the sampler with the command and return its exit code."""
     with contextlib.ExitStack() as files:
         stdin: BinaryIO | int | None = subprocess.DEVNULL if options.to_files else None
@@ -206,7 +210,7 @@ def execute(options: Options, argv: Sequence[str], place: Path) -> int:
             stdin = files.enter_context(options.input.open("rb"))
         if not options.to_files:
             return wait(argv, stdin, sys.stderr.buffer if options.quiet else None, None)
-        out, err = (files.enter_context((place / name).open("wb")) for name in ("out", "err"))
+        out, err = (files.enter_context((run_folder / name).open("wb")) for name in ("out", "err"))
         return wait(argv, stdin, out, err)
 
 
@@ -222,10 +226,10 @@ def shows_all(options: Options, result: Measurement) -> bool:
 
 def show_output(options: Options, folder: Path, result: Measurement) -> None:
     """Print the first run's output, or the stderr of a failed run."""
-    place = folder / f"run-{result.number:03}"
+    run_folder = folder / f"run-{result.number:03}"
     if shows_all(options, result):
-        copy_output(place / "out", sys.stderr if options.quiet else sys.stdout)
-    copy_output(place / "err", sys.stderr)
+        copy_output(run_folder / "out", sys.stderr if options.quiet else sys.stdout)
+    copy_output(run_folder / "err", sys.stderr)
 
 
 def job_id_of(options: Options, number: int) -> str:
@@ -236,7 +240,7 @@ def job_id_of(options: Options, number: int) -> str:
 
 
 def sample_command(
-    options: Options, program: str, place: Path, number: int, told: Sequence[str]
+    options: Options, program: str, run_folder: Path, number: int, sampler_options: Sequence[str]
 ) -> list[str]:
     """Return the command of steelyard-node sample with the command; `told` is its options for the
     conditions."""
@@ -244,10 +248,10 @@ def sample_command(
     return [
         program,
         "sample",
-        f"--record-dir={place}",
+        f"--record-dir={run_folder}",
         f"--job-id={job_id_of(options, number)}",
         "--with-parent",  # killed by SIGKILL, we leave no unmeasured command behind
-        *told,
+        *sampler_options,
         *([] if rate is None else [f"--rate={rate:g}"]),
         *([] if options.bpf else ["--bpf=no"]),
         *(f"--tag={tag}" for tag in options.tags),
@@ -284,13 +288,13 @@ def copy_output(path: Path, stream: object) -> None:
             buffer.flush()
 
 
-def read_measurement(place: Path, number: int, code: int) -> Measurement:
+def read_measurement(run_folder: Path, number: int, code: int) -> Measurement:
     """Return the figures of one execution's record. Raises MissingError if the sampler left no
     readable one."""
-    paths = sorted(place.rglob("*.json"))
+    paths = sorted(run_folder.rglob("*.json"))
     if not paths:
         raise MissingError(
-            f"run {number}: steelyard-node left no record in {place}, see what it said above; "
+            f"run {number}: steelyard-node left no record in {run_folder}, see what it said above; "
             f"is its disk full? (exit code {code})"
         )
     try:
@@ -313,12 +317,14 @@ def read_measurement(place: Path, number: int, code: int) -> Measurement:
         values |= dict.fromkeys(lost)
         missing |= dict.fromkeys(lost, f"the record was cut short: {why}")
     end = record.get("exit") or {}
-    held = record.get("network_conditions")
+    conditions = record.get("network_conditions")
     ended = end.get("exit_code"), end.get("signal")
     unseen = None if find_number(record, UNSEEN) is not None else reasons.get(UNSEEN)
     memory = record.get("memory") or {}
     source = MEMORY_SOURCES.get(str(memory.get("source")))
-    return Measurement(number, *ended, values, missing, held, unseen=unseen, memory_source=source)
+    return Measurement(
+        number, *ended, values, missing, conditions, unseen=unseen, memory_source=source
+    )
 
 
 def summarize_runs(runs: Sequence[Measurement], confidence: float = CONFIDENCE) -> list[Summary]:

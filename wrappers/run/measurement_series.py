@@ -45,12 +45,12 @@ class MeasurementSeries:
     def name_commands(self) -> list[str]:
         """Return the commands' names for sentences: their parameters alone if these identify
         them."""
-        told = [
+        names = [
             ", ".join(f"{key}={value}" for key, value in one.parameters.items())
             for one in self.commands
         ]
-        alone = len(set(told)) == len(told) and all(told)
-        return told if alone else [one.text for one in self.commands]
+        alone = len(set(names)) == len(names) and all(names)
+        return names if alone else [one.text for one in self.commands]
 
 
 class Measurer:
@@ -69,15 +69,15 @@ class Measurer:
         """Return the options of one command: its arguments, and its parameters as tags."""
         if self.task.chosen is not None:
             return options
-        told = [f"{k}={v}" for k, v in command.parameters.items() if v and v.isprintable()]
-        return replace(options, command=command.argv, tags=(*options.tags, *told))
+        tags = [f"{k}={v}" for k, v in command.parameters.items() if v and v.isprintable()]
+        return replace(options, command=command.argv, tags=(*options.tags, *tags))
 
-    def record_folder(self, place: int) -> Path:
+    def record_folder(self, index: int) -> Path:
         """Return the folder of a command's records."""
         several = len(self.task.commands) > 1
-        return self.folder / f"command-{place + 1}" if several else self.folder
+        return self.folder / f"command-{index + 1}" if several else self.folder
 
-    def run(self, kept: Path | None) -> RunResults:
+    def run(self, output: Path | None) -> RunResults:
         """Execute all runs and summarize them."""
         task, load = self.task, os.getloadavg()[0]
         names = {one.shell for one in task.commands if one.shell is not None}
@@ -89,18 +89,18 @@ class Measurer:
             self.bars = bars
             course = Session(task.commands, task.hooks, task.plan, self.measure, bars.update).run()
         found = [
-            self.summarize_command(place, runs, kept) for place, runs in enumerate(course.runs)
+            self.summarize_command(index, runs, output) for index, runs in enumerate(course.runs)
         ]
         name = None if task.chosen is None else task.chosen.benchmark.name
-        return RunResults(found, task.plan, course, costs, name, kept, task.name_commands(), load)
+        return RunResults(found, task.plan, course, costs, name, output, task.name_commands(), load)
 
-    def measure(self, place: int, number: int, warm_up: bool) -> Measurement:
+    def measure(self, index: int, number: int, warm_up: bool) -> Measurement:
         """Measure one run; the records of warm-ups are removed."""
-        options, folder = self.options[place], self.record_folder(place)
+        options, folder = self.options[index], self.record_folder(index)
         if warm_up:
-            folder = (options.scratch or folder) / f"warm-up-{place + 1}"
+            folder = (options.scratch or folder) / f"warm-up-{index + 1}"
             options = replace(options, shows_first=False)
-        with self.bars.show_running(place, f"{'warm-up' if warm_up else 'run'} {number}"):
+        with self.bars.show_running(index, f"{'warm-up' if warm_up else 'run'} {number}"):
             measured = measurement.measure(options, self.program, folder, number)
         self.executed += 1
         if self.task.chosen is not None:
@@ -113,7 +113,7 @@ class Measurer:
         return measured
 
     def summarize_command(
-        self, place: int, runs: Sequence[Measurement], kept: Path | None
+        self, index: int, runs: Sequence[Measurement], output: Path | None
     ) -> CommandResults:
         """Return the figures and notes of one command."""
         confidence = self.task.plan.confidence
@@ -125,5 +125,7 @@ class Measurer:
             *comparisons.note_memory_sources(runs),
             *comparisons.note_unseen_usage(runs),
         ]
-        folder = None if kept is None else kept / self.record_folder(place).relative_to(self.folder)
-        return CommandResults(self.task.commands[place], runs, metrics, notes, folder)
+        folder = (
+            None if output is None else output / self.record_folder(index).relative_to(self.folder)
+        )
+        return CommandResults(self.task.commands[index], runs, metrics, notes, folder)

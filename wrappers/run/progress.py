@@ -27,7 +27,7 @@ class Silent:
         """Update the display after a run."""
 
     @contextmanager
-    def show_running(self, place: int, what: str) -> Iterator[None]:
+    def show_running(self, index: int, what: str) -> Iterator[None]:
         """Show that a command runs; `what` is, for example, `run 3`."""
         yield
 
@@ -65,18 +65,18 @@ class Bars(Silent):
 
     def update(self, course: Course) -> None:
         """Update the bars with the runs so far."""
-        for place, task in enumerate(self.bars.task_ids):
-            done = len(course.runs[place])
+        for index, task in enumerate(self.bars.task_ids):
+            done = len(course.runs[index])
             self.bars.update(
-                task, completed=done, so_far=format_estimate(course, place, self.confidence)
+                task, completed=done, so_far=format_estimate(course, index, self.confidence)
             )
         self.bars.refresh()
 
     @contextmanager
-    def show_running(self, place: int, what: str) -> Iterator[None]:
+    def show_running(self, index: int, what: str) -> Iterator[None]:
         """Show the time of a long run while it lasts."""
         over = threading.Event()
-        clock = threading.Thread(target=self.show_run_time, args=(over, place, what), daemon=True)
+        clock = threading.Thread(target=self.show_run_time, args=(over, index, what), daemon=True)
         clock.start()
         try:
             yield
@@ -84,10 +84,10 @@ class Bars(Silent):
             over.set()
             clock.join()
 
-    def show_run_time(self, over: threading.Event, place: int, what: str) -> None:
+    def show_run_time(self, over: threading.Event, index: int, what: str) -> None:
         """Update the time of a long run every TICK_S until `over` is set."""
         begin, wait_s = time.monotonic(), FIRST_S
-        task = self.bars.task_ids[min(place, len(self.bars.task_ids) - 1)]
+        task = self.bars.task_ids[min(index, len(self.bars.task_ids) - 1)]
         before = self.bars.tasks[self.bars.task_ids.index(task)].fields["so_far"]
         while not over.wait(wait_s):
             took = f"{what}: {time.monotonic() - begin:.0f} s"
@@ -126,9 +126,9 @@ def escape_name(text: str) -> str:
     return escape(text if len(text) <= NAME_WIDTH else text[: NAME_WIDTH - 1] + "…")
 
 
-def format_estimate(course: Course, place: int, confidence: float) -> str:
+def format_estimate(course: Course, index: int, confidence: float) -> str:
     """Return, for example, `12.3 ms ± 1.4 %`; empty without a mean."""
-    good = [run for run in course.runs[place] if run.counts]
+    good = [run for run in course.runs[index] if run.counts]
     found = summarize_metric(comparisons.METRIC, "s", good, confidence) if good else None
     if found is None or not found.mean:
         return ""

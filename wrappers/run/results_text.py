@@ -27,10 +27,10 @@ def print_results(outcome: RunResults) -> None:
     if several:
         print_elapsed(outcome)
         print_comparisons(outcome)
-    for place, one in enumerate(outcome.commands):
+    for index, one in enumerate(outcome.commands):
         if several:
             print()
-            console.print_line(f"{place + 1}: {one.command.text}")
+            console.print_line(f"{index + 1}: {one.command.text}")
         print_command(outcome, one)
     print_missing([metric for one in outcome.commands for metric in one.metrics if one.runs])
     print_load(outcome)
@@ -84,11 +84,11 @@ def print_elapsed(outcome: RunResults) -> None:
         ratios[outcome.comparisons[0].baseline] = "1"
     rows = [
         (
-            f"{place + 1}: {name_command(outcome, place)}",
+            f"{index + 1}: {name_command(outcome, index)}",
             *format_row(one.elapsed)[1:],
-            ratios.get(place, number_format.MISSING),
+            ratios.get(index, number_format.MISSING),
         )
-        for place, one in enumerate(outcome.commands)
+        for index, one in enumerate(outcome.commands)
         if one.elapsed.mean is not None
     ]
     if rows:
@@ -97,15 +97,15 @@ def print_elapsed(outcome: RunResults) -> None:
 
 def print_missing(metrics: Sequence[Summary]) -> None:
     """Print the reasons for missing metrics, each once."""
-    said: dict[str, dict[str, None]] = {}
+    metrics_by_text: dict[str, dict[str, None]] = {}
     for entry in metrics:
         if entry.reason is None or (entry.mean is None and entry.reason == "no run counts"):
             continue
         known = (
             f"known of {counted(entry.n, 'run')} only" if entry.mean is not None else "not measured"
         )
-        said.setdefault(f"{known}: {entry.reason}", {})[entry.metric] = None
-    for text, names in said.items():
+        metrics_by_text.setdefault(f"{known}: {entry.reason}", {})[entry.metric] = None
+    for text, names in metrics_by_text.items():
         console.print_line(f"{', '.join(names)}: {text}")
     if any(entry.metric == "energy" and entry.mean is not None for entry in metrics):
         print("energy is the whole machine's, whoever used it: let nothing else run")
@@ -124,13 +124,13 @@ def describe_shell(outcome: RunResults, one: CommandResults) -> list[str]:
     name, cost = one.command.shell, outcome.shells.get(one.command.shell or "")
     if name is None:
         return []
-    said = f"through {name}, for {one.command.why_shell}"
+    shell_text = f"through {name}, for {one.command.why_shell}"
     if cost is None:
-        return [f"{said}: its own time is in the figures, and was not measured"]
+        return [f"{shell_text}: its own time is in the figures, and was not measured"]
     own = f"  by itself it takes {comparisons.format_seconds(cost.mean_s)} ({name} -c :, n = {cost.n})"
     mean = one.elapsed.mean
     less = f"; without it {comparisons.format_seconds(max(mean - cost.mean_s, 0))}" if mean else ""
-    return [f"{said}: the shell is in the figures", f"{own}{less}"]
+    return [f"{shell_text}: the shell is in the figures", f"{own}{less}"]
 
 
 def print_comparisons(outcome: RunResults) -> None:
@@ -175,9 +175,9 @@ def format_ratio(one: Comparison | None) -> str:
     return f"{ratio} ({between})" if between else ratio
 
 
-def name_command(outcome: RunResults, place: int) -> str:
+def name_command(outcome: RunResults, index: int) -> str:
     """Return the command's name for a sentence, shortened to LONGEST_NAME."""
-    name = outcome.names[place]
+    name = outcome.names[index]
     return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 
 
@@ -216,9 +216,11 @@ def format_precision(outcome: RunResults) -> str:
 
 def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:
     """Print what the figures of a run in containers include besides the command."""
-    whole = [one.metric for one in found if one.mean is not None and one.scope != "command"]
-    if whole:
-        print(f"{', '.join(whole)}: of the whole run, the container's start and end are in it")
+    of_whole_run = [one.metric for one in found if one.mean is not None and one.scope != "command"]
+    if of_whole_run:
+        print(
+            f"{', '.join(of_whole_run)}: of the whole run, the container's start and end are in it"
+        )
     count = max((run.containers for run in runs), default=1)
     if count > 1:
         print(f"elapsed: of the slowest of {count} containers; cpu, memory, bytes: sums over them")
@@ -226,14 +228,14 @@ def print_scopes(runs: Sequence[Measurement], found: Sequence[Summary]) -> None:
 
 def print_conditions(runs: Sequence[Measurement]) -> None:
     """Print the conditions as requested, applied and measured; one line for each further run."""
-    held = [run for run in runs if run.network_conditions is not None]
-    for run in held[:1]:
+    conditioned = [run for run in runs if run.network_conditions is not None]
+    for run in conditioned[:1]:
         print("network conditions" + (f" of run {run.number}" if len(runs) > 1 else ""))
         print(
             "\n".join(
                 f"  {line}" for line in netem_words.format_document(run.network_conditions or {})
             )
         )
-    for run in held[1:]:
+    for run in conditioned[1:]:
         trips = netem_words.format_round_trips(run.network_conditions or {})
         print(f"  run {run.number}: " + (trips or "round trips were not measured"))

@@ -118,36 +118,36 @@ class Session:
     def list_groups(self) -> list[list[int]]:
         """Groups of command indices; the commands of a group take turns."""
         places = list(range(len(self.commands)))
-        return [places] if self.plan.interleaved else [[place] for place in places]
+        return [places] if self.plan.interleaved else [[index] for index in places]
 
     def run_group(self, group: Sequence[int], begun: list[int]) -> None:
         """Set up, warm up and measure one group."""
-        for place in group:
-            begun.append(place)
-            self.run_hook("setup", place)
+        for index in group:
+            begun.append(index)
+            self.run_hook("setup", index)
         for number in range(1, self.plan.warm_up + 1):
-            for place in group:
-                self.run_once(place, number, warm_up=True)
+            for index in group:
+                self.run_once(index, number, warm_up=True)
         begin = time.monotonic()
-        for place in self.draw_turns(group, begin):
-            measured = self.run_once(place, len(self.course.runs[place]) + 1, warm_up=False)
-            self.course.order.append(place)
-            self.course.runs[place].append(measured)
+        for index in self.draw_turns(group, begin):
+            measured = self.run_once(index, len(self.course.runs[index]) + 1, warm_up=False)
+            self.course.order.append(index)
+            self.course.runs[index].append(measured)
             self.report_progress(self.course)
-            self.check_exit(place, measured, "")
+            self.check_exit(index, measured, "")
 
     def draw_turns(self, group: Sequence[int], begin: float) -> Iterator[int]:
         """Yield the index of the next command until the group is done."""
-        drawn = random.Random(SEED)
+        generator = random.Random(SEED)
         while not self.is_done(group, begin):
             round_ = list(group)
-            drawn.shuffle(round_)
+            generator.shuffle(round_)
             yield from round_
 
     def is_done(self, group: Sequence[int], begin: float) -> bool:
         """Return whether the group has enough runs: `repeat` of them, or with `until` a narrow
         interval or a limit reached."""
-        plan, runs = self.plan, [self.course.runs[place] for place in group]
+        plan, runs = self.plan, [self.course.runs[index] for index in group]
         count = min(map(len, runs))
         if plan.until is None or count < plan.repeat:
             return count >= plan.repeat
@@ -157,25 +157,25 @@ class Session:
         self.course.enough = narrow and self.course.enough is not False
         return True
 
-    def run_once(self, place: int, number: int, warm_up: bool) -> Measurement:
+    def run_once(self, index: int, number: int, warm_up: bool) -> Measurement:
         """Execute one run between its hooks."""
-        self.run_hook("prepare", place)
-        measured = self.measure(place, number, warm_up)
-        self.run_hook("conclude", place)
+        self.run_hook("prepare", index)
+        measured = self.measure(index, number, warm_up)
+        self.run_hook("conclude", index)
         if warm_up:
-            self.check_exit(place, measured, "warm-up ")
+            self.check_exit(index, measured, "warm-up ")
         return measured
 
-    def check_exit(self, place: int, measured: Measurement, what: str) -> None:
+    def check_exit(self, index: int, measured: Measurement, what: str) -> None:
         """Raise StoppedError for a failed run unless failures are ignored."""
         if measured.failed and not self.plan.continue_on_failure:
-            text = f"{what}run {measured.number} of {self.commands[place].text} failed"
+            text = f"{what}run {measured.number} of {self.commands[index].text} failed"
             code = measured.shell_code if self.plan.pass_code else errors.RUNS_FAILED
             raise StoppedError(Ending(f"{text} ({measured.end})", code))
 
-    def run_hook(self, name: str, place: int) -> None:
+    def run_hook(self, name: str, index: int) -> None:
         """Execute a hook. Its stderr is shown only if it fails. Raises StoppedError if it fails."""
-        text = getattr(self.hooks[place], name)
+        text = getattr(self.hooks[index], name)
         if text is None:
             return
         done = subprocess.run(
@@ -194,9 +194,9 @@ class Session:
     def clean_up(self, begun: Sequence[int]) -> None:
         """Run the cleanup hooks of all commands, then raise the first failure among them."""
         failed: list[StoppedError] = []
-        for place in begun:
+        for index in begun:
             try:
-                self.run_hook("cleanup", place)
+                self.run_hook("cleanup", index)
             except StoppedError as stopped:
                 failed.append(stopped)
         if failed and sys.exc_info()[0] is None:

@@ -69,6 +69,8 @@ def select_nodes(
     """Return the nodes that have all wanted features, and the first wanted feature that no node
     has."""
     every = tuple(nodes)
-    asked = tuple(wanted) if every else ()
-    lacking = next((one for one in asked if not any(one in node.features for node in every)), None)
-    return tuple(node for node in every if node.features.issuperset(asked)), lacking
+    requested = tuple(wanted) if every else ()
+    lacking = next(
+        (one for one in requested if not any(one in node.features for node in every)), None
+    )
+    return tuple(node for node in every if node.features.issuperset(requested)), lacking

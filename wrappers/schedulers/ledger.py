@@ -137,7 +137,7 @@ def read_lock_holder(study: StudyDir) -> tuple[int, str] | None:
     try:
         if not locks.is_locked(fd):
             return None
-        words = os.pread(fd, 200, 0).decode(errors="replace").split()
+        fields = os.pread(fd, 200, 0).decode(errors="replace").split()
     finally:
         os.close(fd)
-    return (int(words[0]), words[1]) if len(words) == 2 and words[0].isdigit() else (0, "?")
+    return (int(fields[0]), fields[1]) if len(fields) == 2 and fields[0].isdigit() else (0, "?")

@@ -87,8 +87,8 @@ class Local(Scheduler):
     def available_nodes(self, batch: Batch) -> AvailableNodes:
         """Return this machine as the only node: clients share it, and one run executes at a
         time."""
-        here = os.uname()
-        node = Node(here.nodename, idle=True, cores=count_cores(), kernel=here.release)
+        machine = os.uname()
+        node = Node(machine.nodename, idle=True, cores=count_cores(), kernel=machine.release)
         return AvailableNodes("this machine", (node,))
 
     def node_features(self) -> dict[str, frozenset[str]]:
@@ -104,13 +104,13 @@ class Local(Scheduler):
         """Return the command line of one run."""
         attempt = next_attempt_folder(self.study.run(run_id))
         conditions, folder = run_conditions(batch, run_id), netem.choose_run_dir()
-        told = netem.sampler_options(conditions, folder)
+        sampler_options = netem.sampler_options(conditions, folder)
         return " ".join(
             [
                 *(f"{line} &&" for line in netem.format_shell_commands(conditions, folder, run_id)),
                 "env",
                 *(f"{k}={shlex.quote(v)}" for k, v in run_variables(batch, attempt.name).items()),
-                shlex.join(make_command(batch, self.study, run_id, attempt, told)),
+                shlex.join(make_command(batch, self.study, run_id, attempt, sampler_options)),
             ]
         )
 
@@ -188,14 +188,14 @@ def count_cores() -> int | None:
 def run_variables(batch: Batch, attempt: str) -> dict[str, str]:
     """Return the variables that run.sh expects of its starter (head of
     jobscripts/lib/steelyard.sh)."""
-    told = {"SY_SCHEDULER": Local.name, "SY_ATTEMPT": attempt}
+    variables = {"SY_SCHEDULER": Local.name, "SY_ATTEMPT": attempt}
     if batch.job.time_limit_s is not None:
-        told["SY_TIME_LIMIT_S"] = str(batch.job.time_limit_s)
-    return told
+        variables["SY_TIME_LIMIT_S"] = str(batch.job.time_limit_s)
+    return variables
 
 
 def make_command(
-    batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
+    batch: Batch, study: StudyDir, run_id: str, attempt: Path, sampler_options: Sequence[str]
 ) -> list[str]:
     """Return the command that runs the script under the sampler, with records in the attempt's
     folder. `told` is the sampler's options for the run's conditions."""
@@ -206,7 +206,7 @@ def make_command(
         "--with-parent",  # a submit that is killed must not leave a run behind it
         f"--record-dir={attempt / 'record'}",
         f"--job-id={run_id}",
-        *told,
+        *sampler_options,
         *(f"--tag={key}={value}" for key, value in tags),
         "--",
         "/bin/bash",
@@ -222,20 +222,20 @@ def execute_run(batch: Batch, study: StudyDir, run_id: str) -> str:
     with ExitStack() as stack:
         try:
             conditions = run_conditions(batch, run_id)
-            told = stack.enter_context(
+            sampler_options = stack.enter_context(
                 netem.apply_conditions(conditions, netem.choose_run_dir(), run_id)
             )
         except SteelyardError as error:  # never run under other conditions than requested
             return record_failure(attempt, run_id, str(error))
-        return measure_run(batch, study, run_id, attempt, told)
+        return measure_run(batch, study, run_id, attempt, sampler_options)
 
 
 def measure_run(
-    batch: Batch, study: StudyDir, run_id: str, attempt: Path, told: Sequence[str]
+    batch: Batch, study: StudyDir, run_id: str, attempt: Path, sampler_options: Sequence[str]
 ) -> str:
     """Execute the run's script under the sampler and return its state."""
     child = start_run(
-        make_command(batch, study, run_id, attempt, told),
+        make_command(batch, study, run_id, attempt, sampler_options),
         exported_environment(batch) | run_variables(batch, attempt.name),
         attempt / "job.out",
     )
@@ -321,12 +321,12 @@ def signal_group(pid: int, number: int) -> None:
 
 def write_final_state(attempt: Path, run_id: str, code: int, timed_out: bool) -> str:
     """Write a final state, even if the run's script was killed before it could, and return it."""
-    left = study_files.read_run_folder(run_id, attempt)
-    state = left.text("state")
+    outcome = study_files.read_run_folder(run_id, attempt)
+    state = outcome.text("state")
     if state in RESULT_STATES:
         return str(state)
     state = "timeout" if timed_out else "failed"
-    result = dict(left.result or empty_result(attempt.name, run_id))
+    result = dict(outcome.result or empty_result(attempt.name, run_id))
     result |= {"state": state, "reason": failure_reason(attempt / "job.out", code)}
     ledger.write_whole(attempt / study_files.RESULT_FILE, json.dumps(result) + "\n")
     return state
@@ -335,9 +335,9 @@ def write_final_state(attempt: Path, run_id: str, code: int, timed_out: bool) ->
 def failure_reason(log: Path, code: int) -> str:
     """Return a message that says why a run left no result."""
     lines = read_tail(log, TAIL_BYTES).decode("utf-8", "replace").splitlines()
-    words = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    last_line = next((line.strip() for line in reversed(lines) if line.strip()), "")
     end = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-    return f"the run left no result: {end}" + (f": {words[:300]}" if words else "")
+    return f"the run left no result: {end}" + (f": {last_line[:300]}" if last_line else "")
 
 
 def empty_result(attempt: str, run_id: str) -> dict[str, object]:

@@ -51,12 +51,12 @@ def retry(action: Callable[[], Answer], limit_s: float | None = None) -> Answer:
         try:
             return action()
         except LostError as error:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0:
+            remaining_s = deadline - time.monotonic()
+            if remaining_s <= 0:
                 raise MissingError(
                     f"{error}; given up after {limit_s:.0f} s. "
                     "What was submitted is recorded: the same command goes on from there"
                 ) from error
-            print(f"steelyard: {error}; trying again, {left_s:.0f} s left", file=sys.stderr)
-            time.sleep(min(pause_s, left_s))
+            print(f"steelyard: {error}; trying again, {remaining_s:.0f} s left", file=sys.stderr)
+            time.sleep(min(pause_s, remaining_s))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -18,10 +18,10 @@ HEADINGS = ("", "held", "used", "of it")
 
 def print_efficiency(details: JobDetails) -> None:
     """Print CPU, memory, time and GPUs; nothing for a job that the accounting does not know."""
-    held = details.view.allocation
-    if held is None:
+    allocation = details.view.allocation
+    if allocation is None:
         return
-    cpus = "–" if held.cpus is None else counted(held.cpus, "CPU")
+    cpus = "–" if allocation.cpus is None else counted(allocation.cpus, "CPU")
     if details.used.cpu.allocated:
         cpus += f" × {format_seconds(details.used.time.used)} = {format_seconds(details.used.cpu.allocated)}"
     rows = [
@@ -30,9 +30,9 @@ def print_efficiency(details: JobDetails) -> None:
          format_minimum(details.used.memory, format_binary(details.used.memory.used)), format_share(details.used.memory)),
         ("time", format_seconds(details.used.time.allocated), format_elapsed(details.used.time.used), format_share(details.used.time)),
     ]  # fmt: skip
-    if held.gpus:
+    if allocation.gpus:
         energy_j, _ = gpus.sum_energy_or_reason([node.record for node in details.view.nodes])
-        rows.append(("GPUs", str(held.gpus), format_joules(energy_j), "–"))
+        rows.append(("GPUs", str(allocation.gpus), format_joules(energy_j), "–"))
     is_over = details.view.row is None or details.view.row.end_unix_s is not None
     console.print_table(HEADINGS, rows, title="asked and used" + ("" if is_over else ", so far"))
     for line in [*explain_shares(details), *describe_pressure(details)]:

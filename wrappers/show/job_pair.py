@@ -66,9 +66,9 @@ def format_cell(about: str, value: object) -> object:
 
 def format_used(used: Used) -> tuple[object, ...]:
     """Return the cells of one quantity."""
-    words = choose_format(used.name, used.unit)
+    format_value = choose_format(used.name, used.unit)
     ratio = None if used.ratio is None else f"{used.ratio:.3g}"
-    return quantity_name(used), words(used.a), words(used.b), ratio
+    return quantity_name(used), format_value(used.a), format_value(used.b), ratio
 
 
 def quantity_name(used: Used) -> str:
@@ -119,12 +119,12 @@ def format_pair(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> 
     tops = [max((v for v in series if v is not None), default=None) for series in pair]
     if tops[0] is None or tops[1] is None:
         return []
-    heading, words = time_series.WORDS[name]
+    heading, title = time_series.WORDS[name]
     top = max(tops[0], tops[1])
     if not top:
         return []
     lines = [
-        f"  {heading if letter == 'A' else '':<13}{letter} {format_sparkline(series, top):<{letters}} to {words(most)}"
+        f"  {heading if letter == 'A' else '':<13}{letter} {format_sparkline(series, top):<{letters}} to {title(most)}"
         for letter, series, most in zip("AB", pair, (tops[0], tops[1]), strict=True)
     ]
     if name not in LEVELS and (begin := differences.find_divergence_s(a, b, name)) is not None:

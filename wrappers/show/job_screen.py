@@ -39,9 +39,9 @@ def print_job(details: JobDetails) -> None:
     print_missing(view)
 
 
-def print_head(told: JobDetails) -> None:
+def print_head(details: JobDetails) -> None:
     """Print the job's data in the accounting, and why it was refused, if it was."""
-    view, row = told.view, told.view.row
+    view, row = details.view, details.view.row
     if row is None:
         console.print_line(f"job {view.job_id}, from its records alone")
         print_refused(view)
@@ -62,7 +62,7 @@ def print_head(told: JobDetails) -> None:
         )
     suspended = f", suspended for {format_clock(row.suspended_s)}" if row.suspended_s else ""
     console.print_line(
-        f"  submitted {format_clock(row.submit_unix_s)}, started {format_clock(row.start_unix_s)}, {format_times(told)}{suspended}"
+        f"  submitted {format_clock(row.submit_unix_s)}, started {format_clock(row.start_unix_s)}, {format_times(details)}{suspended}"
     )
     if view.earlier_starts:
         console.print_line(
@@ -70,10 +70,10 @@ def print_head(told: JobDetails) -> None:
         )
 
 
-def format_times(told: JobDetails) -> str:
+def format_times(details: JobDetails) -> str:
     """Return, for example, `ended 2026-11-26 21:04:05, took 65 s`; for a running job its time so
     far."""
-    row, took = told.view.row, efficiency.format_elapsed(told.used.time.used)
+    row, took = details.view.row, efficiency.format_elapsed(details.used.time.used)
     if row is not None and row.state == "running":
         return f"running for {took}"
     return f"ended {format_clock(None if row is None else row.end_unix_s)}, took {took}"
@@ -189,8 +189,8 @@ def print_comment(view: JobView) -> None:
     comment = view.admin_comment
     if comment is None or view.nodes:
         return
-    told = (comment.get(name) for name in ("node_type", "vm", "container"))
-    where = " ".join(str(one) for one in told if one) or "type of node not told"
+    types = (comment.get(name) for name in ("node_type", "vm", "container"))
+    where = " ".join(str(one) for one in types if one) or "type of node not told"
     console.print_line(
         f"  from the accounting: {where}, kernel {comment.get('kernel') or 'not told'}; sums "
         f"over {comment.get('nodes_measured')} of {comment.get('nodes')} "
@@ -248,28 +248,28 @@ SOURCES = {"records": "records", "admin_comment": "AdminComment", "accounting": 
 def print_database_usage(view: JobView) -> None:
     """Print the figures that `steelyard top` counts, each with its source or the reason why it is
     missing."""
-    kept = view.stored_nodes
-    if kept is None:
+    stored = view.stored_nodes
+    if stored is None:
         return
-    console.print_line(f"as counted in {kept['database']}")
-    if kept["tags"]:
+    console.print_line(f"as counted in {stored['database']}")
+    if stored["tags"]:
         terminal.print_wrapped(
-            "tags: " + ", ".join(f"{key}={value}" for key, value in kept["tags"].items())
+            "tags: " + ", ".join(f"{key}={value}" for key, value in stored["tags"].items())
         )
-    for source, cells in group_by_source(kept).items():
+    for source, cells in group_by_source(stored).items():
         terminal.print_wrapped(f"by {source}: {', '.join(cells)}")
-    missing = {name: why for name, why in kept["missing"].items() if name in WORDS}
+    missing = {name: why for name, why in stored["missing"].items() if name in WORDS}
     for why, names in group_by_reason(missing).items():
         terminal.print_wrapped(f"{', '.join(WORDS[name][0] for name in names)} not known: {why}")
-    for mark in kept["marks"]:
+    for mark in stored["marks"]:
         terminal.print_wrapped(f"marked: {mark}")
 
 
-def group_by_source(kept: Mapping[str, Any]) -> dict[str, list[str]]:
+def group_by_source(stored: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the formatted figures by their source."""
     found: dict[str, list[str]] = {}
     for name, (word, show) in WORDS.items():
-        if kept[name] is not None:
-            source = SOURCES[kept["sources"][name]]
-            found.setdefault(source, []).append(f"{word} {show(kept[name])}")
+        if stored[name] is not None:
+            source = SOURCES[stored["sources"][name]]
+            found.setdefault(source, []).append(f"{word} {show(stored[name])}")
     return found

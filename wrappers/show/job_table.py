@@ -32,30 +32,30 @@ def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
     """Print the jobs, for an array with the sum of its tasks. `–` is unknown; `steelyard show
     JOBID` gives the reason."""
     rows = [format_row(view, compute_efficiency(view)) for view in views]
-    whole = job_array.summarize_tasks(views) if is_array else None
-    if whole is not None:
-        rows.append(format_array(whole, len(views)))
+    total = job_array.summarize_tasks(views) if is_array else None
+    if total is not None:
+        rows.append(format_array(total, len(views)))
     console.print_table(
         *terminal.drop_columns(HEADINGS, rows, DISPENSABLE, terminal.terminal_columns())
     )
     for view in views:
         for line in view.refused:
             console.print_line(f"{view.job_id}: {line}")
-    if whole is not None:
-        print_array(whole)
+    if total is not None:
+        print_array(total)
     if sys.stdout.isatty():
         print("CPU: of its CPUs × its time what was used; `steelyard show JOBID` tells all of one")
 
 
 def format_row(view: JobView, used: Efficiency) -> tuple[object, ...]:
     """Return the cells of one job."""
-    row, held = view.row, view.allocation
+    row, allocation = view.row, view.allocation
     return (
         view.job_id,
         row.name if row is not None else None,
         row.state if row is not None else "from its records",
         len(view.all_nodes) or None,
-        held.cpus if held is not None else None,
+        allocation.cpus if allocation is not None else None,
         "< 1 s" if used.time.used == 0 else console.format_seconds(used.time.used),
         format_percent(used.time.share),
         format_share(used.cpu),
@@ -75,29 +75,29 @@ def find_tags(view: JobView) -> dict[str, str]:
     return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}
 
 
-def format_array(whole: ArrayUsage, tasks: int) -> tuple[object, ...]:
+def format_array(total: ArrayUsage, tasks: int) -> tuple[object, ...]:
     """Return the cells for an array: CPU of all tasks; time and memory of the task that used
     most."""
-    states = ", ".join(f"{count} {state}" for state, count in whole.states.items())
-    memory = format_binary(whole.memory.used)
+    states = ", ".join(f"{count} {state}" for state, count in total.states.items())
+    memory = format_binary(total.memory.used)
     return (
         f"all {tasks}", None, states, None, None,
-        f"≤ {console.format_seconds(whole.time.used)}", format_percent(whole.time.share),
-        format_share(whole.cpu), f"≤ {memory}", format_share(whole.memory), format_joules(whole.energy_j), None,
+        f"≤ {console.format_seconds(total.time.used)}", format_percent(total.time.share),
+        format_share(total.cpu), f"≤ {memory}", format_share(total.memory), format_joules(total.energy_j), None,
     )  # fmt: skip
 
 
-def print_array(whole: ArrayUsage) -> None:
+def print_array(total: ArrayUsage) -> None:
     """Print what all tasks used together, and what to request next time."""
-    if whole.cpu.used is not None:
-        least = "at least " if whole.cpu.is_least else ""
-        held = (
+    if total.cpu.used is not None:
+        least = "at least " if total.cpu.is_least else ""
+        allocated = (
             ""
-            if whole.cpu.allocated is None
-            else f" of {console.format_seconds(whole.cpu.allocated)} held"
+            if total.cpu.allocated is None
+            else f" of {console.format_seconds(total.cpu.allocated)} held"
         )
-        print(f"CPU of all tasks: {least}{console.format_seconds(whole.cpu.used)}{held}")
-    if whole.advice:
+        print(f"CPU of all tasks: {least}{console.format_seconds(total.cpu.used)}{allocated}")
+    if total.advice:
         print("next time, of each task")
-    for one in whole.advice:
+    for one in total.advice:
         terminal.print_wrapped(f"{one.about}: {one.text}")

@@ -49,10 +49,10 @@ def usage_cells(
     cells: dict[str, list[str]] = {heading: [] for heading in USE_HEADINGS}
     for name, total in METRICS.items():
         if total.heading:
-            words = choose_format(name, total.unit)
+            format_value = choose_format(name, total.unit)
             known = values[name] is not None or name not in least
-            text = words(values[name]) if known else f"≥ {words(least[name])}"
-            if of_all and total.over_nodes == "LARGEST" and text != words(None):
+            text = format_value(values[name]) if known else f"≥ {format_value(least[name])}"
+            if of_all and total.over_nodes == "LARGEST" and text != format_value(None):
                 text += " on one node"
             cells[total.heading].append(text)
     return tuple(" / ".join(parts) for parts in cells.values())
@@ -113,13 +113,13 @@ def print_sampler(node: NodeView) -> None:
     """Print what the sampler used, and its lost and late samples."""
     values = node.values
     trouble = [
-        f"{values[name]} {words}"
-        for name, words in (("samples_lost", "lost"), ("missed_deadlines", "late"))
+        f"{values[name]} {label}"
+        for name, label in (("samples_lost", "lost"), ("missed_deadlines", "late"))
         if values[name]
     ]
     console.print_line(
         f"  sampler on {node.node}: {counted(values['samples'], 'sample')}"
-        f"{''.join(f', {words}' for words in trouble)}, "
+        f"{''.join(f', {label}' for label in trouble)}, "
         f"{console.format_seconds(values['sampler_cpu_s'])} of CPU"
     )
 

@@ -89,10 +89,10 @@ def drop_columns(
     for name in dict.fromkeys([*(n for n in dispensable if n in empty), *dispensable]):
         if room is None or table_width([names, *cells]) <= room:
             break
-        place = names.index(name)
-        del names[place]
+        index = names.index(name)
+        del names[index]
         for row in cells:
-            del row[place]
+            del row[index]
     return names, cells
 
 

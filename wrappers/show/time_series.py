@@ -94,5 +94,5 @@ def format_line(course: JobTimeSeries, name: str, letters: int) -> str | None:
     top = max((value for value in series if value is not None), default=0.0)
     if not top:
         return None
-    heading, words = WORDS[name]
-    return f"  {heading:<13}{format_sparkline(average_neighbors(series, letters))} to {words(top)}"
+    heading, format_value = WORDS[name]
+    return f"  {heading:<13}{format_sparkline(average_neighbors(series, letters))} to {format_value(top)}"

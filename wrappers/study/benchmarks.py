@@ -53,12 +53,12 @@ def add_label(variant: Variant, variants: list[Variant]) -> Variant:
     """Add a label with only those parameters that differ between variants of the benchmark."""
     fellows = [other.values() for other in variants if other.benchmark == variant.benchmark]
     own, written = variant.values(), dict(variant.given)
-    words = [
+    values = [
         f"{key}={format_level(written.get(key, value))}"
         for key, value in own.items()
         if any(other[key] != value for other in fellows) and not is_hidden(variant, key, fellows)
     ]
-    return replace(variant, label=" ".join([variant.benchmark.name, *words]))
+    return replace(variant, label=" ".join([variant.benchmark.name, *values]))
 
 
 def is_hidden(variant: Variant, key: str, fellows: list[dict[str, Level]]) -> bool:
@@ -149,8 +149,8 @@ def check_allocations(top: Table, variant: Variant, factors: Factors) -> None:
         try:
             variant.values_for_levels({**dict(variant.first), **own})
         except UsageError as error:
-            words = ", ".join(f"{name} = {level}" for name, level in own.items())
-            top.table("factors").fail(names[0], f"with {words}: {error}")
+            assignment = ", ".join(f"{name} = {level}" for name, level in own.items())
+            top.table("factors").fail(names[0], f"with {assignment}: {error}")
 
 
 def check_braces(table: Table, variant: Variant, factors: Factors) -> None:
@@ -192,12 +192,12 @@ def check_value(table: Table, benchmark: registry.Benchmark, key: str, value: ob
 
 def check_span(top: Table, factors: Factors, variants: list[Variant]) -> None:
     """Raise UsageError for the factor clients with a benchmark that uses all nodes of its job."""
-    whole = sorted({v.benchmark.name for v in variants if v.benchmark.span == "job"})
+    whole_job = sorted({v.benchmark.name for v in variants if v.benchmark.span == "job"})
     ours = has_meaning("clients", [variant.benchmark for variant in variants])
-    if "clients" in factors and whole and ours:
+    if "clients" in factors and whole_job and ours:
         top.table("factors").fail(
             "clients",
-            f"{', '.join(whole)} works on all nodes of a job at once: leave clients out, or give "
+            f"{', '.join(whole_job)} works on all nodes of a job at once: leave clients out, or give "
             "such benchmarks a study of their own, with [job] nodes",
         )
 
@@ -216,9 +216,9 @@ def check_free_factors(top: Table, factors: Factors, variants: list[Variant]) ->
 def list_uncompared(variants: Iterable[Variant]) -> list[str]:
     """Return the labels, such as `roottree structure`, of level parameters with several values:
     variants do not compare them."""
-    seen: dict[str, set[Level]] = {}
+    levels_by_name: dict[str, set[Level]] = {}
     for variant in variants:
         for name, value in variant.values().items():
             if variant.benchmark.parameters[name].level:
-                seen.setdefault(f"{variant.benchmark.name} {name}", set()).add(value)
-    return [key for key, values in seen.items() if len(values) > 1]
+                levels_by_name.setdefault(f"{variant.benchmark.name} {name}", set()).add(value)
+    return [key for key, values in levels_by_name.items() if len(values) > 1]

@@ -37,14 +37,14 @@ MAX_CLIENTS = 100_000
 WITHIN = "within"  # key of [baseline]
 
 
-def read_factors(top: Table, seed: int, drawn: Drawn) -> dict[str, tuple[Level, ...]]:
+def read_factors(top: Table, seed: int, recorded_levels: Drawn) -> dict[str, tuple[Level, ...]]:
     """Read and check [factors]; for `drawn` see levels.read_levels."""
     table = top.table("factors")
     factors: dict[str, tuple[Level, ...]] = {}
     for name in table.data:
         if name == WITHIN:
             table.fail(name, "a key of [baseline] has this name: choose another one")
-        found = read_levels(table, name, seed, drawn)
+        found = read_levels(table, name, seed, recorded_levels)
         levels = tuple(level for level in found if isinstance(level, Level))
         check_levels(table, name, levels)
         factors[name] = levels
@@ -158,7 +158,7 @@ def check_texts(
     canonical: Callable[[str], str],
 ) -> None:
     """Check that no two texts have one meaning: they would be one condition under two names."""
-    seen: dict[str, Level] = {}
+    names: dict[str, Level] = {}
     for level in levels:
         if not isinstance(level, str):
             table.wrong(name, level, allowed)
@@ -166,12 +166,12 @@ def check_texts(
             meaning = canonical(level)
         except UsageError as error:
             table.fail(name, f"{shown(level)}: {error}")
-        if meaning in seen:
+        if meaning in names:
             table.fail(
                 name,
-                f"{shown(level)} asks for the same as {shown(seen[meaning])}: a level is named once",
+                f"{shown(level)} asks for the same as {shown(names[meaning])}: a level is named once",
             )
-        seen[meaning] = level
+        names[meaning] = level
 
 
 def check_span(

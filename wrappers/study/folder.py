@@ -128,9 +128,11 @@ def find_study(text: str | None) -> Path:
     if path.is_dir():
         return check_study(path, text)  # raises an error that says what is missing
     known = list(dict.fromkeys(study.stem for study in list_studies(path.parent)))
-    here = f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
+    known_text = (
+        f"studies in {path.parent}: {', '.join(known)}" if known else "no studies are there"
+    )
     raise UsageError(
-        f"{text}: no such study{did_you_mean(path.name, known)}; {here}; "
+        f"{text}: no such study{did_you_mean(path.name, known)}; {known_text}; "
         "give a study file, its folder or its name (jobs of a study whose folder was deleted are "
         "called NAME.bBLOCK-…: squeue --me and scancel, or qstat and qdel)",
         part=text,
@@ -181,9 +183,9 @@ def derive_folder(toml: Path, directory: Path | None = None, session: str | None
 
     The study file that a submitted study keeps is in the study's own folder."""
     own = StudyDir(toml.parent)
-    is_kept = toml.name == own.toml.name and own.plan.is_file()
+    is_unchanged = toml.name == own.toml.name and own.plan.is_file()
     if session is not None:
-        if is_kept or (directory is not None and directory.name.endswith(SUFFIX)):
+        if is_unchanged or (directory is not None and directory.name.endswith(SUFFIX)):
             raise UsageError(
                 f"--session makes NAME{SESSIONS}/SESSION{SUFFIX} beside the study file, or in --dir: "
                 f"expected neither a --dir that ends in {SUFFIX} nor the {own.toml.name} of such a "
@@ -194,7 +196,7 @@ def derive_folder(toml: Path, directory: Path | None = None, session: str | None
         return sessions / f"{session}{SUFFIX}"
     if directory is not None and directory.name.endswith(SUFFIX):
         return directory
-    if directory is None and is_kept:
+    if directory is None and is_unchanged:
         return toml.parent
     return (directory or toml.parent) / (study_name(toml) + SUFFIX)
 

@@ -90,14 +90,14 @@ class Job:
     def quality_variables(self) -> dict[str, str]:
         """Return the variables of jobscripts/lib/quality.sh, without options that are not set."""
         limit = None if self.time_out is None else time_limit_s(self.time_out)
-        asked = {
+        qualities = {
             "SY_WARM_UP": self.warm_up,
             "SY_TIME_OUT_S": limit,
             "SY_RETRIES": self.retries,
             "SY_BIND": self.bind,
             "SY_IDLE_S": self.idle_s,
         }
-        return {name: str(value) for name, value in asked.items() if value}
+        return {name: str(value) for name, value in qualities.items() if value}
 
     @property
     def time_limit_s(self) -> int | None:
@@ -110,7 +110,7 @@ def time_limit_s(text: str) -> int | None:
     match = TIME_LIMIT.fullmatch(text)
     if match is None:
         return None
-    days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds or None
 
 
@@ -121,7 +121,7 @@ def read_job(top: Table, factors: Collection[str]) -> Job:
     for key in ALLOCATION:
         if key in table.data and key in factors:
             table.fail(key, "is a factor too: give it in one place only")
-    words = {
+    fields = {
         key: table.word(key, WORD, "letters, digits and any of '_.,@+-'")
         for key in ("partition", "account", "qos")
     }
@@ -141,7 +141,7 @@ def read_job(top: Table, factors: Collection[str]) -> Job:
         retries=table.count("retries", 0, least=0, most=100),
         idle_s=read_idle(table),
         bind=table.word("bind", "none|core|socket", '"none", "core" or "socket"'),
-        **words,
+        **fields,
     )
 
 

@@ -30,14 +30,14 @@ EACH = "each"  # node = "each": the nodes that are up at the first submission
 Drawn = dict[str, dict[str, Any]]
 
 
-def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[object, ...]:
+def read_levels(table: Table, name: str, seed: int, recorded_levels: Drawn) -> tuple[object, ...]:
     """Return the levels of a factor. Files are searched once: an entry of `drawn` with the same
     request is reused, and a new result is added to `drawn`."""
     value = table.data[name]
     if name == NODE and isinstance(value, str):
-        return tuple(read_nodes(table, drawn))
+        return tuple(read_nodes(table, recorded_levels))
     if not (isinstance(value, dict) and "files" in value):
-        drawn.pop(name, None)  # an entry of an earlier study file
+        recorded_levels.pop(name, None)  # an entry of an earlier study file
     if not isinstance(value, dict):
         if not isinstance(value, list) or not value:
             table.wrong(name, value, ALLOWED)
@@ -46,20 +46,20 @@ def read_levels(table: Table, name: str, seed: int, drawn: Drawn) -> tuple[objec
         return table.levels(name)
     entry = table.table(name)
     if "files" in value:
-        return tuple(read_files(entry, seed, name, drawn))
+        return tuple(read_files(entry, seed, name, recorded_levels))
     if not value:
         table.wrong(name, value, ALLOWED)
     return read_named_levels(entry) if has_names(value) else tuple(read_range(entry))
 
 
-def read_nodes(table: Table, drawn: Drawn) -> list[str]:
+def read_nodes(table: Table, recorded_levels: Drawn) -> list[str]:
     """Return the drawn nodes of `node = "each"`. Until a scheduler has been queried
     (submit.node_levels), EACH is the only level, and the entry in `drawn` has none."""
     if table.data[NODE] != EACH:
         table.wrong(NODE, table.data[NODE], 'a list of nodes such as ["n1", "n2"], or "each"')
-    if drawn.get(NODE, {}).get("nodes") != EACH:
-        drawn[NODE] = {"nodes": EACH, "of": 0, "levels": []}
-    return list(drawn[NODE]["levels"]) or [EACH]
+    if recorded_levels.get(NODE, {}).get("nodes") != EACH:
+        recorded_levels[NODE] = {"nodes": EACH, "of": 0, "levels": []}
+    return list(recorded_levels[NODE]["levels"]) or [EACH]
 
 
 def read_named_levels(entry: Table) -> tuple[object, ...]:
@@ -101,11 +101,11 @@ def read_range(entry: Table) -> Iterator[int | float]:
         entry.wrong(key, entry.data[key], "above 1" if by <= 1 else "above 0 with a factor")
     if step <= 0:
         entry.wrong("step", entry.data["step"], "above 0")
-    whole = all(isinstance(entry.data.get(key, 1), int) for key in ("from", "step", "factor"))
+    is_integer = all(isinstance(entry.data.get(key, 1), int) for key in ("from", "step", "factor"))
     for count, level in enumerate(list_steps(first, last, step, by)):
         if count >= MOST_LEVELS:
             entry.fail("to", f"more than {MOST_LEVELS} levels")
-        yield int(level) if whole else float(level)
+        yield int(level) if is_integer else float(level)
 
 
 def list_steps(
@@ -129,7 +129,7 @@ def read_number(entry: Table, key: str) -> Decimal:
     return found
 
 
-def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
+def read_files(entry: Table, seed: int, name: str, recorded_levels: Drawn) -> list[str]:
     """Return files that match a pattern, all of them or a random sample. The same request returns
     the files in `drawn`."""
     entry.only(FILES)
@@ -138,9 +138,9 @@ def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
         entry.wrong("files", pattern, 'a pattern such as "data/*.root", from the study file on')
     sample = entry.integer("sample", None, 1, MOST_LEVELS)
     own_seed = entry.count("seed", seed, least=0, most=2**63 - 1)
-    asked: dict[str, Any] = {"files": pattern, "sample": sample, "seed": own_seed}
-    before = drawn.get(name)
-    if isinstance(before, Mapping) and all(before.get(key) == asked[key] for key in asked):
+    request: dict[str, Any] = {"files": pattern, "sample": sample, "seed": own_seed}
+    before = recorded_levels.get(name)
+    if isinstance(before, Mapping) and all(before.get(key) == request[key] for key in request):
         return list(before["levels"])
     found = sorted(str(path) for path in find_files(entry.file, pattern))
     if not found or (sample is not None and len(found) < sample):
@@ -153,7 +153,7 @@ def read_files(entry: Table, seed: int, name: str, drawn: Drawn) -> list[str]:
         if not path.isprintable():
             entry.fail("files", f"{path!r}: a file's name must be printable, in one line")
     chosen = sorted(shuffle_files(found, own_seed, entry.file.absolute().parent)[:sample])
-    drawn[name] = {**asked, "of": len(found), "levels": chosen}
+    recorded_levels[name] = {**request, "of": len(found), "levels": chosen}
     return chosen
 
 

@@ -32,8 +32,8 @@ NO_FACTORS = "no factors"
 
 def condition_label(condition: dict[str, Level], texts: Texts) -> str:
     """Return a label such as `clients=2 network=far`."""
-    shown = (f"{name}={texts[name][format_level(level)]}" for name, level in condition.items())
-    return " ".join(shown) or NO_FACTORS
+    levels = (f"{name}={texts[name][format_level(level)]}" for name, level in condition.items())
+    return " ".join(levels) or NO_FACTORS
 
 
 def hash_run(benchmark: str, parameters: dict[str, Level], condition: dict[str, Level]) -> str:
@@ -113,8 +113,8 @@ def order_runs(runs: Iterable[Run], seed: int | None) -> list[Run]:
     def key(run: Run) -> tuple[int, bytes]:
         if seed is None:
             return run.block, b""  # sorting is stable: the order of the file remains
-        place = f"{seed}:{run.block}:{run.run_id}"
-        return run.block, hashlib.sha256(place.encode("ascii")).digest()
+        seed_text = f"{seed}:{run.block}:{run.run_id}"
+        return run.block, hashlib.sha256(seed_text.encode("ascii")).digest()
 
     ordered: list[Run] = []
     for _, block in itertools.groupby(sorted(runs, key=key), key=lambda run: run.block):
@@ -140,14 +140,14 @@ def grow_plan(
             f"{describe_removed(places[gone[0]], new)}): put them back, or give the study another name"
         )
     last = max((run.block for run in places.values()), default=0)
-    kept = [
+    unmoved = [
         replace(run, block=places[run.run_id].block, position=places[run.run_id].position)
         for run in new
         if run.run_id in places
     ]
     added = [run for run in new if run.run_id not in places]
-    kept.sort(key=lambda run: (run.block, run.position))
-    return kept + shift_blocks(last, added, seed)
+    unmoved.sort(key=lambda run: (run.block, run.position))
+    return unmoved + shift_blocks(last, added, seed)
 
 
 def shift_blocks(last: int, runs: Sequence[Run], seed: int | None) -> list[Run]:
@@ -166,8 +166,8 @@ def separate_repeated(
     begun = {run.block for run in runs if run.run_id not in missing}
     late = [run for run in runs if run.run_id in repeated and run.block in begun]
     moved = {run.run_id for run in late}
-    kept = [run for run in runs if run.run_id not in moved]
-    return kept + shift_blocks(max((run.block for run in runs), default=0), late, seed)
+    unmoved = [run for run in runs if run.run_id not in moved]
+    return unmoved + shift_blocks(max((run.block for run in runs), default=0), late, seed)
 
 
 def describe_removed(run: Run, new: Sequence[Run]) -> str:
@@ -186,7 +186,7 @@ def describe_removed(run: Run, new: Sequence[Run]) -> str:
         if level not in levels.get(name, ())
     ]
     found += [f"the factor {name} is new" for name in levels if name not in run.condition]
-    return "".join(f"; {words}" for words in found)
+    return "".join(f"; {change}" for change in found)
 
 
 def plan_json(study: Study, runs: Sequence[Run], session: Session | None = None) -> str:

@@ -79,7 +79,7 @@ class Study:
         return {variant.benchmark.name: variant.benchmark for variant in self.variants}
 
 
-def load_study(file: Path, drawn: Drawn | None = None) -> Study:
+def load_study(file: Path, recorded_levels: Drawn | None = None) -> Study:
     """Read and check a study file. Raises UsageError, in one line, for the first fault.
 
     `drawn`: the plan's entries for factors that are files or each node (levels.read_levels)."""
@@ -94,10 +94,10 @@ def load_study(file: Path, drawn: Drawn | None = None) -> Study:
             f"{file}: cannot be read: {error.strerror}; expected a study file (docs/study.md)",
             part=str(file),
         ) from error
-    return parse_study(toml, file, drawn)
+    return parse_study(toml, file, recorded_levels)
 
 
-def parse_study(toml: bytes, file: Path, drawn: Drawn | None = None) -> Study:
+def parse_study(toml: bytes, file: Path, recorded_levels: Drawn | None = None) -> Study:
     """Check the bytes of a study file; `file` is its name in messages."""
     try:
         data = tomllib.loads(study_folder.decode_text(toml, file))
@@ -105,16 +105,16 @@ def parse_study(toml: bytes, file: Path, drawn: Drawn | None = None) -> Study:
         raise UsageError(f"{file}: no TOML: {format_error(error)}", part=str(file)) from error
     top = Table(file, data)
     top.only(SECTIONS)
-    return build_study(top, toml, dict(drawn or {}))
+    return build_study(top, toml, dict(recorded_levels or {}))
 
 
-def build_study(top: Table, toml: bytes, drawn: Drawn) -> Study:
+def build_study(top: Table, toml: bytes, recorded_levels: Drawn) -> Study:
     """Check a parsed file section by section and return the study."""
     head = top.table("study")
     head.only(STUDY_KEYS)
     repeat = head.count("repeat", 10, most=999)
     seed = head.count("seed", 1, least=0, most=2**63 - 1)
-    factors = study_factors.read_factors(top, seed, drawn)
+    factors = study_factors.read_factors(top, seed, recorded_levels)
     job = study_job.read_job(top, factors)
     baseline = study_factors.read_baseline(top, factors)
     variants = study_benchmarks.read_variants(top, factors, job)
@@ -145,7 +145,7 @@ def build_study(top: Table, toml: bytes, drawn: Drawn) -> Study:
         tolerate=read_tolerate(head, {name: factors[name] for name in baseline}),
         max_core_hours=read_max_core_hours(head),
         scaling=read_scaling(head, factors),
-        drawn={name: drawn[name] for name in factors if name in drawn},
+        drawn={name: recorded_levels[name] for name in factors if name in recorded_levels},
         order=head.word("order", "|".join(ORDERS), " or ".join(ORDERS)) or ORDERS[0],
     )
     check_size(study, head)

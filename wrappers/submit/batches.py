@@ -103,8 +103,8 @@ def make_batches(
     batches: list[Batch] = []
     for group in group_runs(study, runs, scheduler):
         for start in range(0, len(group), most):
-            part = group[start : start + most]
-            batches.append(make_batch(study, folder, part, begun + len(batches), scheduler))
+            chunk = group[start : start + most]
+            batches.append(make_batch(study, folder, chunk, begun + len(batches), scheduler))
     return batches
 
 
@@ -113,11 +113,11 @@ def group_runs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> list[
     found: dict[tuple[object, ...], list[Run]] = {}
     for run in runs:
         job = run.resolve_job(study.job)
-        asked = (
+        options = (
             *(getattr(job, key) for key in ALLOCATION),
             condition_options(study, run, scheduler),
         )
-        found.setdefault((run.block, *(() if scheduler.runs_here else asked)), []).append(run)
+        found.setdefault((run.block, *(() if scheduler.runs_here else options)), []).append(run)
     by_block = itertools.groupby(found.values(), key=lambda group: group[0].block)
     # The set that is submitted first gets its nodes first, so each block starts with another set.
     return [g for block, sets in by_block for g in rotate_sets(list(sets), block)]

@@ -76,19 +76,19 @@ def estimate_cost(
     runs: Sequence[Run],
     over: Sequence[tuple[Run, float | None]],
     earlier: EarlierRuns,
-    place_of: Callable[[Run], AvailableNodes],
+    nodes_of: Callable[[Run], AvailableNodes],
     node_watts: float | None = None,
     runs_here: bool = False,
 ) -> Cost:
     """Return the cost of `runs`. `over` are the ended runs, with the seconds of their jobs."""
-    near: dict[str, int] = {}
+    by_basis: dict[str, int] = {}
     pieces = [
-        estimate_run(study, run, earlier, place_of(run), node_watts, near, runs_here)
+        estimate_run(study, run, earlier, nodes_of(run), node_watts, by_basis, runs_here)
         for run in runs
     ]
-    place = place_of(runs[0]) if runs else None
-    idle, known = (place.idle_nodes, len(place.nodes)) if place else (None, None)
-    used = [core_hours(ended_run_cost(study, run, s, place_of(run), runs_here)) for run, s in over]
+    nodes = nodes_of(runs[0]) if runs else None
+    idle, known = (nodes.idle_nodes, len(nodes.nodes)) if nodes else (None, None)
+    used = [core_hours(ended_run_cost(study, run, s, nodes_of(run), runs_here)) for run, s in over]
     limit = 1 if runs_here else study.job.at_once
     cost = Cost(
         runs=len(runs),
@@ -101,11 +101,11 @@ def estimate_cost(
         end_all_s=estimate_end_s(pieces, known, limit),
         idle_nodes=idle,
         known_nodes=known,
-        earlier=near,
+        earlier=by_basis,
         scales=costs_by_scale(study, runs, pieces),
-        place=place.name if place else None,
-        node_cores=place.cores if place else None,
-        most_nodes=place.max_nodes if place else None,
+        place=nodes.name if nodes else None,
+        node_cores=nodes.cores if nodes else None,
+        most_nodes=nodes.max_nodes if nodes else None,
     )
     return add_reasons(cost, pieces, earlier)
 
@@ -143,24 +143,24 @@ def estimate_run(
     study: Study,
     run: Run,
     earlier: EarlierRuns,
-    place: AvailableNodes,
+    available: AvailableNodes,
     node_watts: float | None,
-    near: dict[str, int],
+    by_basis: dict[str, int],
     runs_here: bool,
 ) -> RunCost:
     """Estimate a run's cost by similar runs, and count their similarity in `near`."""
-    seen, words = earlier.of(run.benchmark, run.parameters, run.condition)
-    near[words] = near.get(words, 0) + 1
-    expected_s = None if seen is None else estimate_job_s(study, mean(seen.elapsed_s))
+    cost, basis = earlier.of(run.benchmark, run.parameters, run.condition)
+    by_basis[basis] = by_basis.get(basis, 0) + 1
+    expected_s = None if cost is None else estimate_job_s(study, mean(cost.elapsed_s))
     job = run.resolve_job(study.job)
     nodes = 1 if runs_here else job.nodes
-    watts = node_watts or place.watts
+    watts = node_watts or available.watts
     return RunCost(
         nodes=nodes,
-        cores=count_cores(job, place),
+        cores=count_cores(job, available),
         expected_s=expected_s,
-        most_s=study.job.time_limit_s or place.max_time_s,
-        joules=estimate_energy_j(seen, expected_s, nodes, watts),
+        most_s=study.job.time_limit_s or available.max_time_s,
+        joules=estimate_energy_j(cost, expected_s, nodes, watts),
     )
 
 
@@ -170,26 +170,28 @@ def estimate_job_s(study: Study, run_s: float) -> float:
 
 
 def estimate_energy_j(
-    seen: MeasuredCost | None, expected_s: float | None, nodes: int, watts: float | None
+    cost: MeasuredCost | None, expected_s: float | None, nodes: int, watts: float | None
 ) -> float | None:
     """Return the mean energy (J) of earlier runs, else the nodes' power times the expected time."""
-    if seen is not None and seen.energy_j:
-        return mean(seen.energy_j)
+    if cost is not None and cost.energy_j:
+        return mean(cost.energy_j)
     return None if watts is None or expected_s is None else watts * expected_s * nodes
 
 
 def ended_run_cost(
-    study: Study, run: Run, seconds: float | None, place: AvailableNodes, runs_here: bool
+    study: Study, run: Run, seconds: float | None, available: AvailableNodes, runs_here: bool
 ) -> RunCost:
     """Return the cost of a run that has ended."""
     job = run.resolve_job(study.job)
-    return RunCost(1 if runs_here else job.nodes, count_cores(job, place), seconds, seconds, None)
+    return RunCost(
+        1 if runs_here else job.nodes, count_cores(job, available), seconds, seconds, None
+    )
 
 
-def count_cores(job: Job, place: AvailableNodes) -> int | None:
+def count_cores(job: Job, available: AvailableNodes) -> int | None:
     """Return a job's cores on each node: all if it is exclusive, else as many as its tasks have
     there."""
-    return place.cores if job.exclusive else job.cpus_per_node or 1
+    return available.cores if job.exclusive else job.cpus_per_node or 1
 
 
 def core_hours(one: RunCost, most: bool = False) -> float | None:

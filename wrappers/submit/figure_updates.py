@@ -28,9 +28,9 @@ def update_plan(study_dir: Path, given: str | None) -> Iterator[str]:
     if file is None or not folder.toml.is_file() or file.read_bytes() == folder.toml.read_bytes():
         return
     try:
-        drawn = study.read_drawn_levels(file, study_dir)
-        now = study.load_study(file, drawn)
-        before = study.parse_study(folder.toml.read_bytes(), folder.toml, drawn)
+        recorded_levels = study.read_drawn_levels(file, study_dir)
+        now = study.load_study(file, recorded_levels)
+        before = study.parse_study(folder.toml.read_bytes(), folder.toml, recorded_levels)
         with ledger.lock_study(folder):
             yield from write_plan(folder, before, now)
     except (UsageError, MissingError, OSError) as error:
@@ -51,7 +51,7 @@ def find_study_file(study_dir: Path, given: str | None) -> Path | None:
 def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Iterator[str]:
     """Write the plan's runs with the figures of their conditions in the current study; yield
     messages."""
-    said, runs = study_files.read_plan_as(folder.path, Run)
+    stored_study, runs = study_files.read_plan_as(folder.path, Run)
     new = {run.condition_id: run.parameters for run in plan.make_plan(now)}
     found = [replace(run, parameters=new.get(run.condition_id, run.parameters)) for run in runs]
     if remove_figures(now) != remove_figures(before):
@@ -61,7 +61,7 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
     else:
         toml = now.toml
     if found != runs:
-        grown = replace(now, repeat=int(said.get("repeat", now.repeat)))  # [study] stop
+        grown = replace(now, repeat=int(stored_study.get("repeat", now.repeat)))  # [study] stop
         ledger.write_whole(folder.plan, plan.plan_json(grown, found, find_session(folder.path)))
     ledger.write_whole(folder.toml, toml)
 

@@ -29,11 +29,11 @@ def find_missing_programs(
         launcher = of_one[0].launcher
         if name and can_enter(launcher):
             chosen = {repr((r.benchmark, sorted(r.parameters.items()))): r for r in of_one}
-            said = image_contents.find_missing(
+            problem = image_contents.find_missing(
                 launcher, list_required_programs(benchmarks, list(chosen.values()))
             )
-            if said is not None:
-                yield said
+            if problem is not None:
+                yield problem
 
 
 def can_enter(launcher: Launcher) -> bool:

@@ -31,13 +31,13 @@ def check_network_support(batches: Sequence[Batch], scheduler: Scheduler) -> str
     others = sorted(nodes.keys() - set(virtual))
     if virtual and not others:
         return None
-    words = f"network conditions: here, and maybe on some of the nodes, {lacking}"
+    message = f"network conditions: here, and maybe on some of the nodes, {lacking}"
     if virtual:
-        words += (
+        message += (
             f". The runs may come onto {format_names(others)} as well as onto the virtual {format_names(virtual)}: "
             f'[job] constraint = "{VIRTUAL}" keeps them on the latter'
         )
-    return words
+    return message
 
 
 def check_sites(batches: Sequence[Batch]) -> str | None:
@@ -88,18 +88,21 @@ def group_by_release(
     return found
 
 
-def check_level(study: Study, run: Run, place: AvailableNodes) -> Iterator[tuple[str, bool]]:
+def check_level(study: Study, run: Run, available: AvailableNodes) -> Iterator[tuple[str, bool]]:
     """Yield faults of the nodes for the run's level, each with whether it is certain."""
     level = run.condition.get(KERNEL_RELEASE)
-    told = [node for node in place.nodes if node.kernel is not None]
-    others = [node for node in told if not is_release_of(level, node.kernel)]
+    with_kernel = [node for node in available.nodes if node.kernel is not None]
+    others = [node for node in with_kernel if not is_release_of(level, node.kernel)]
     if level is None or not others:
         return
     key = f"{study.file}: factors.{KERNEL_RELEASE}: {shown(level)}"
     listed = format_names([f"{node.name} {node.kernel}" for node in others])
-    if len(others) == len(place.nodes):
+    if len(others) == len(available.nodes):
         remedy = f'[place."{level}"] says where such nodes are'
-        yield f"{key}: no node that its runs may have runs it ({listed}): {remedy}", place.is_all
+        yield (
+            f"{key}: no node that its runs may have runs it ({listed}): {remedy}",
+            available.is_all,
+        )
     else:
         text = (
             f"{key}: its runs may come to nodes with another kernel ({listed}), and would be "
@@ -109,9 +112,9 @@ def check_level(study: Study, run: Run, place: AvailableNodes) -> Iterator[tuple
 
 
 def check_local_levels(
-    study: Study, runs: Iterable[Run], place: AvailableNodes
+    study: Study, runs: Iterable[Run], available: AvailableNodes
 ) -> Iterator[tuple[str, bool]]:
     """Check each level once on the only machine of a local scheduler."""
     levels = {str(run.condition.get(KERNEL_RELEASE)): run for run in runs}
     for run in levels.values():
-        yield from check_level(study, run, place)
+        yield from check_level(study, run, available)

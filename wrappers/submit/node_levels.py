@@ -26,23 +26,24 @@ def draw_nodes(
 ) -> Study:
     """Return the study with its nodes as levels. Nodes of its plan stay, and new ones are printed.
     Raises MissingError if no node is up."""
-    drawn = study.drawn.get(NODE)
-    if drawn is None:
+    recorded = study.drawn.get(NODE)
+    if recorded is None:
         return study
-    if drawn["levels"]:
-        print_new_nodes(study, drawn["levels"], folder, scheduler, command)
+    if recorded["levels"]:
+        print_new_nodes(study, recorded["levels"], folder, scheduler, command)
         return study
-    place = find_available_nodes(study, folder, scheduler)
-    up = [node.name for node in place.nodes if node.up]
-    down = [node.name for node in place.nodes if not node.up]
+    available = find_available_nodes(study, folder, scheduler)
+    up = [node.name for node in available.nodes if node.up]
+    down = [node.name for node in available.nodes if not node.up]
     if not up:
-        raise MissingError(f'{study.file}: factors.node = "{EACH}": {explain_no_nodes(place)}')
-    left_out = f"; not up and left out: {format_names(down)}" if down else ""
+        raise MissingError(f'{study.file}: factors.node = "{EACH}": {explain_no_nodes(available)}')
+    down_note = f"; not up and left out: {format_names(down)}" if down else ""
     count = counted(len(up), "node")
     print_message(
-        f'factors.node = "{EACH}": {count} of {place.name}: {format_names(up)}{left_out}', command
+        f'factors.node = "{EACH}": {count} of {available.name}: {format_names(up)}{down_note}',
+        command,
     )
-    entry = {"nodes": EACH, "of": len(place.nodes), "levels": up}
+    entry = {"nodes": EACH, "of": len(available.nodes), "levels": up}
     found = study_study.parse_study(study.toml, study.file, {**study.drawn, NODE: entry})
     return replace(found, session=study.session)
 
@@ -54,14 +55,16 @@ def find_available_nodes(study: Study, folder: StudyDir, scheduler: Scheduler) -
     return scheduler.available_nodes(make_batch(study, folder, first, 0, scheduler))
 
 
-def explain_no_nodes(place: AvailableNodes) -> str:
+def explain_no_nodes(available: AvailableNodes) -> str:
     """Explain why there is no node, and what to do."""
-    if place.missing_feature is not None:
-        return f"no node of {place.name} has the feature '{place.missing_feature}'"
+    if available.missing_feature is not None:
+        return f"no node of {available.name} has the feature '{available.missing_feature}'"
     remedy = 'name the nodes, such as node = ["n1", "n2"], or submit when one is up'
-    if not place.nodes:
-        return f"no nodes of {place.name} that fit are known here: {remedy}"
-    return f"none of the {counted(len(place.nodes), 'node')} of {place.name} is up: {remedy}"
+    if not available.nodes:
+        return f"no nodes of {available.name} that fit are known here: {remedy}"
+    return (
+        f"none of the {counted(len(available.nodes), 'node')} of {available.name} is up: {remedy}"
+    )
 
 
 def print_new_nodes(
@@ -69,14 +72,14 @@ def print_new_nodes(
 ) -> None:
     """Print the available nodes that are not in the study."""
     try:
-        place = find_available_nodes(study, folder, scheduler)
+        available = find_available_nodes(study, folder, scheduler)
     except MissingError:  # the preflight reports it
         return
-    new = [node.name for node in place.nodes if node.up and node.name not in levels]
+    new = [node.name for node in available.nodes if node.up and node.name not in levels]
     if new:
         has = f"keeps the {counted(len(levels), 'node')} of its first submit"
         print_message(
-            f'note: factors.node = "{EACH}" {has}; {place.name} also has {format_names(new)}: to add '
+            f'note: factors.node = "{EACH}" {has}; {available.name} also has {format_names(new)}: to add '
             "nodes, list all of them",
             command,
         )

@@ -82,12 +82,12 @@ def list_node_levels(runs: Sequence[Run]) -> list[str]:
 def check_local_nodes(study: Study, runs: Sequence[Run]) -> Iterator[Problem]:
     """Yield a problem for levels of the factor `node` other than this machine, the only local
     one."""
-    here = os.uname().nodename
-    others = [name for name in list_node_levels(runs) if name not in (here, here.partition(".")[0])]
+    node = os.uname().nodename
+    others = [name for name in list_node_levels(runs) if name not in (node, node.partition(".")[0])]
     if others:
         yield Problem(
             f"{study.file}: factors.node: {shown(others[0])}: without a scheduler all runs are on this "
-            f"machine, {here}: leave the factor out, or submit to the cluster of that node",
+            f"machine, {node}: leave the factor out, or submit to the cluster of that node",
             sure=True,
         )
 
@@ -99,16 +99,18 @@ def find_unknown_nodes(
     down."""
     wanted = list_node_levels(runs)
     try:
-        place = scheduler.available_nodes(batch) if wanted else AvailableNodes("the cluster", ())
+        available = (
+            scheduler.available_nodes(batch) if wanted else AvailableNodes("the cluster", ())
+        )
     except MissingError:  # check_batch reports it
         return
-    known = {node.name: node for node in place.nodes}
+    known = {node.name: node for node in available.nodes}
     for name in wanted if known else ():
         if name not in known:
             yield Problem(
-                f"{study.file}: factors.node: {shown(name)}: {place.name} has no such node that fits "
+                f"{study.file}: factors.node: {shown(name)}: {available.name} has no such node that fits "
                 f"(it has {node_checks.format_names(sorted(known))})",
-                sure=place.is_all or short_name(name) not in map(short_name, known),
+                sure=available.is_all or short_name(name) not in map(short_name, known),
             )  # fmt: skip
         elif not known[name].up:
             yield Problem(
@@ -132,11 +134,11 @@ def describe_unchecked(count: int, scheduler: Scheduler) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def report_problems(problems: Sequence[Problem], say: Callable[[str], None]) -> None:
+def report_problems(problems: Sequence[Problem], report: Callable[[str], None]) -> None:
     """Pass uncertain problems to `say`. Raises MissingError for the first certain one."""
     for problem in problems:
         if not problem.sure:
-            say(f"warning: {problem.text}")
+            report(f"warning: {problem.text}")
     sure = [problem.text for problem in problems if problem.sure]
     if sure:
         more = f" (and {len(sure) - 1} more: see `steelyard check`)" if len(sure) > 1 else ""
@@ -145,14 +147,14 @@ def report_problems(problems: Sequence[Problem], say: Callable[[str], None]) -> 
 
 def distinct_batches(batches: Sequence[Batch]) -> list[Batch]:
     """Return one batch for each set of options; batches for different nodes come first."""
-    by_place: dict[tuple[object, ...], Batch] = {}
+    by_placement: dict[tuple[object, ...], Batch] = {}
     every: dict[tuple[object, ...], Batch] = {}
     for batch in batches:
         placing = tuple(o for o in batch.options if not o.startswith(CONDITIONS))
         size = (batch.nodes, batch.job.cpus_per_node)
-        by_place.setdefault((size, placing), batch)
+        by_placement.setdefault((size, placing), batch)
         every.setdefault((size, batch.options), batch)
-    first = list(by_place.values())
+    first = list(by_placement.values())
     return first + [batch for batch in every.values() if batch not in first]
 
 
@@ -160,64 +162,70 @@ def check_batch(study: Study, run: Run, batch: Batch, scheduler: Scheduler) -> I
     """Yield the problems of one kind of jobs: from the known nodes, else from the scheduler's own
     check."""
     try:
-        place = scheduler.available_nodes(batch)
+        available = scheduler.available_nodes(batch)
     except MissingError as error:
         yield Problem(f"{scheduler.name} does not list its nodes: {error}", sure=False)
         return
-    known = list(check_nodes(study, run, batch, place))
+    known = list(check_nodes(study, run, batch, available))
     if known:
         yield from known
         return
-    said = query_rejection(batch, scheduler)
-    if said is not None:
-        waits = place.nodes and place.up_nodes < batch.nodes
-        yield Problem(f"{list_levels(study, run)}: refused by {scheduler.name}: {said}", not waits)
+    rejection = query_rejection(batch, scheduler)
+    if rejection is not None:
+        waits = available.nodes and available.up_nodes < batch.nodes
+        yield Problem(
+            f"{list_levels(study, run)}: refused by {scheduler.name}: {rejection}", not waits
+        )
 
 
-def check_nodes(study: Study, run: Run, batch: Batch, place: AvailableNodes) -> Iterator[Problem]:
+def check_nodes(
+    study: Study, run: Run, batch: Batch, available: AvailableNodes
+) -> Iterator[Problem]:
     """Check the properties of the nodes themselves."""
-    if not place.nodes and not place.missing_feature:
+    if not available.nodes and not available.missing_feature:
         return  # nothing is known of them
-    if place.missing_feature is not None:
-        yield Problem(explain_missing_feature(study, run, place), sure=True)
+    if available.missing_feature is not None:
+        yield Problem(explain_missing_feature(study, run, available), sure=True)
         return
-    yield from (Problem(text, sure) for text, sure in node_checks.check_level(study, run, place))
+    yield from (
+        Problem(text, sure) for text, sure in node_checks.check_level(study, run, available)
+    )
     size = size_key(study, run, batch)
-    if len(place.nodes) < batch.nodes:
+    if len(available.nodes) < batch.nodes:
         yield Problem(
-            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {place.name} has {len(place.nodes)} "
-            "that fit", sure=place.is_all,
+            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {available.name} has {len(available.nodes)} "
+            "that fit", sure=available.is_all,
         )  # fmt: skip
-    elif place.max_nodes is not None and place.max_nodes < batch.nodes:
+    elif available.max_nodes is not None and available.max_nodes < batch.nodes:
         yield Problem(
-            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {place.name} allows a job "
-            f"{place.max_nodes}", sure=True,
+            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and {available.name} allows a job "
+            f"{available.max_nodes}", sure=True,
         )  # fmt: skip
-    elif place.up_nodes < batch.nodes:
+    elif available.up_nodes < batch.nodes:
         yield Problem(
-            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and of the {len(place.nodes)} of "
-            f"{place.name} {place.up_nodes} are up now: jobs will wait", sure=False,
+            f"{size}: {counted(batch.nodes, 'node')} {inflect(batch.nodes, 'is', 'are')} asked for, and of the {len(available.nodes)} of "
+            f"{available.name} {available.up_nodes} are up now: jobs will wait", sure=False,
         )  # fmt: skip
     limit_s = batch.job.time_limit_s
-    if limit_s is not None and place.max_time_s is not None and place.max_time_s < limit_s:
+    if limit_s is not None and available.max_time_s is not None and available.max_time_s < limit_s:
         yield Problem(
-            f"{study.file}: job.time_limit = {shown(batch.job.time_limit)}: {place.name} allows "
-            f"{counted(place.max_time_s // 60, 'minute')}", sure=True,
+            f"{study.file}: job.time_limit = {shown(batch.job.time_limit)}: {available.name} allows "
+            f"{counted(available.max_time_s // 60, 'minute')}", sure=True,
         )  # fmt: skip
-    if not place.up:
-        yield Problem(f"{place.name} is not up: jobs will wait", sure=False)
+    if not available.up:
+        yield Problem(f"{available.name} is not up: jobs will wait", sure=False)
 
 
-def explain_missing_feature(study: Study, run: Run, place: AvailableNodes) -> str:
+def explain_missing_feature(study: Study, run: Run, available: AvailableNodes) -> str:
     """Return a message that names the level or key whose requested feature no node has."""
-    there = ", ".join(sorted(place.known_features)) or "none"
-    words = f"no node of {place.name} has the feature '{place.missing_feature}' (there: {there})"
+    there = ", ".join(sorted(available.known_features)) or "none"
+    problem = f"no node of {available.name} has the feature '{available.missing_feature}' (there: {there})"
     placed = [name for name in PLACED if name in run.condition]
     if not placed:
-        return f"{study.file}: job.constraint: {words}"
+        return f"{study.file}: job.constraint: {problem}"
     keys = ", ".join(f"factors.{name}: {shown(run.condition[name])}" for name in placed)
     tables = " or ".join(f"[place.{format_key(run.condition[name])}]" for name in placed)
-    return f'{study.file}: {keys}: {words}; {tables} slurm = "…" says what this cluster calls it'
+    return f'{study.file}: {keys}: {problem}; {tables} slurm = "…" says what this cluster calls it'
 
 
 def format_key(level: object) -> str:

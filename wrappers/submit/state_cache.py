@@ -61,10 +61,10 @@ class StateCache:
         """Return what study_files.find_last_attempt() returns; its `result` may have only the names
         in KEPT."""
         if run_id in self._known:
-            (attempts, place, result), before = self._known[run_id]
+            (attempts, index, result), before = self._known[run_id]
             if self._identities(run_id, attempts) == before:
-                where = f"{self._study_dir}/runs/{run_id}/{attempts[place]}"
-                return RunFolder(run_id, attempts[place], where, result, None)
+                where = f"{self._study_dir}/runs/{run_id}/{attempts[index]}"
+                return RunFolder(run_id, attempts[index], where, result, None)
             del self._known[run_id]
         entries = study_files.list_run_entries(self._study_dir, run_id)
         folders = [study_files.read_run_folder(run_id, e.path) for e in entries if e.is_dir()]
@@ -87,18 +87,18 @@ class StateCache:
 
     def _write(self) -> None:
         """Replace the cache's file atomically by one with all valid runs."""
-        part = self._study_dir / f"{FILE}.part"
-        fd = create_file(part)
+        temporary = self._study_dir / f"{FILE}.part"
+        fd = create_file(temporary)
         try:
             # The file system's clock set the times of the files.
             begun_ns = os.fstat(fd).st_mtime_ns - (time.monotonic_ns() - self._begun_ns)
             if self._restore_unchanged(begun_ns - file_changes.RACE_NS) >= FEWEST:
                 ledger.write_all(fd, encode_states(self._known))
-                part.rename(self._study_dir / FILE)
+                temporary.rename(self._study_dir / FILE)
             else:
-                part.unlink()
+                temporary.unlink()
         except BaseException:
-            part.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
         finally:
             os.close(fd)
@@ -119,15 +119,15 @@ def is_over(folders: Sequence[RunFolder], last: RunFolder) -> bool:
     return last.text("state") in RESULT_STATES and all(one.result is not None for one in folders)
 
 
-def create_file(part: Path) -> int:
+def create_file(temporary: Path) -> int:
     """Create the file to write to. Raises OSError if the folder is not ours, or another call
     writes."""
-    if part.parent.stat().st_uid != os.geteuid():
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(part))
+    if temporary.parent.stat().st_uid != os.geteuid():
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM), str(temporary))
     with contextlib.suppress(FileNotFoundError):
-        if time.time() - part.lstat().st_mtime > STALE_S:
-            part.unlink()
-    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+        if time.time() - temporary.lstat().st_mtime > STALE_S:
+            temporary.unlink()
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
 
 
 def encode_states(known: Mapping[str, Known]) -> bytes:
@@ -145,8 +145,8 @@ def read_cache(study_dir: Path) -> dict[str, Known]:
     try:
         if path.lstat().st_uid != study_dir.stat().st_uid:
             return {}
-        said, _, body = userfiles.read_regular(path, userfiles.PLAN_BYTES).partition(b"\n")
-        document = json.loads(body) if file_changes.digest(body).encode() == said else {}
+        checksum, _, body = userfiles.read_regular(path, userfiles.PLAN_BYTES).partition(b"\n")
+        document = json.loads(body) if file_changes.digest(body).encode() == checksum else {}
         runs: dict[str, Known] = (
             document["runs"] if document.get("reader") == file_changes.digest_program() else {}
         )

@@ -44,9 +44,9 @@ def count_comparisons(study: Study, runs: Sequence[Run], earlier: EarlierRuns) -
 
 def list_main_figures(study: Study, run: Run, earlier: EarlierRuns) -> list[str]:
     """Return the figures that earlier runs had, else all that the benchmark may have."""
-    seen, _ = earlier.of(run.benchmark, run.parameters, run.condition)
-    if seen is not None and seen.figures:
-        return list(seen.figures)
+    cost, _ = earlier.of(run.benchmark, run.parameters, run.condition)
+    if cost is not None and cost.figures:
+        return list(cost.figures)
     specs = study.benchmarks()[run.benchmark].specs(run.parameters)
     return [name for name, spec in specs.items() if spec.primary]
 
@@ -67,12 +67,12 @@ def find_detectable_differences(
     first = {run.variant: run for run in sorted(runs, key=lambda run: run.is_baseline)}
     found = []
     for variant, run in first.items():
-        seen, near = earlier.of(run.benchmark, run.parameters, run.condition)
-        for figure in () if seen is None else seen.figures:
-            spread = seen.spread(figure) if seen is not None else None
+        cost, basis = earlier.of(run.benchmark, run.parameters, run.condition)
+        for figure in () if cost is None else cost.figures:
+            spread = cost.spread(figure) if cost is not None else None
             if spread is not None and spread.share:
                 found.append(
-                    find_detectable_difference(study, variant, figure, spread, near, level)
+                    find_detectable_difference(study, variant, figure, spread, basis, level)
                 )
     guesses = (Spread(share, 0) for share in GUESSES)
     return found or [
@@ -81,7 +81,7 @@ def find_detectable_differences(
 
 
 def find_detectable_difference(
-    study: Study, variant: str, figure: str | None, spread: Spread, near: str | None, level: float
+    study: Study, variant: str, figure: str | None, spread: Spread, basis: str | None, level: float
 ) -> DetectableDifference:
     """Return the difference by the power of the report's test."""
     found = least_detectable_difference(study.repeat, level, study.blocks)
@@ -91,5 +91,7 @@ def find_detectable_difference(
         f"{share:.0%}": repeats_to_detect(share / spread.share, level, blocks)
         for share in REQUESTED
     }
-    seen = None if found is None else found * spread.share
-    return DetectableDifference(variant, figure, spread.share, spread.runs, near, seen, repeats)
+    detectable = None if found is None else found * spread.share
+    return DetectableDifference(
+        variant, figure, spread.share, spread.runs, basis, detectable, repeats
+    )

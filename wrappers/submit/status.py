@@ -109,7 +109,7 @@ def read_progress(study_dir: Path, strict: bool = False) -> Progress:
     If a scheduler does not answer, only the files count and `note` says so. With `strict`, raise
     MissingError instead."""
     study = StudyDir(study_dir.absolute())
-    said, runs = read_plan_as(study.path, Run)
+    stored_study, runs = read_plan_as(study.path, Run)
     note = None
     try:
         with StateCache(study.path) as looks:
@@ -120,7 +120,7 @@ def read_progress(study_dir: Path, strict: bool = False) -> Progress:
         states = read_file_states(study)
         if any(entry.state not in RESULT_STATES for entry in states):
             note = f"{error}; running and waiting are as the files have them"
-    return count_states(str(said.get("name") or study.path.stem), study, states, note)
+    return count_states(str(stored_study.get("name") or study.path.stem), study, states, note)
 
 
 def count_states(
@@ -129,22 +129,22 @@ def count_states(
     """Count the states."""
     waiting = [entry for entry in states if entry.state in WAITING]
     stuck = [entry for entry in waiting if entry.is_stuck]
-    now, words = time.time(), Counter(entry.state for entry in states)
+    now, counts = time.time(), Counter(entry.state for entry in states)
     return Progress(
         study=name,
         study_dir=str(study.path),
         unix_s=now,
         total=len(states),
-        done=count_in_states(words, ("completed",)),
-        running=count_in_states(words, RUNNING),
+        done=count_in_states(counts, ("completed",)),
+        running=count_in_states(counts, RUNNING),
         waiting=len(waiting),
-        failed=count_in_states(words, FAILED),
-        planned=count_in_states(words, ("planned",)),
+        failed=count_in_states(counts, FAILED),
+        planned=count_in_states(counts, ("planned",)),
         time_left_s=time_left_s([e for e in states if not e.is_stuck], now),
         note=note,
         waiting_reasons=count_reasons(waiting),
         failures=[describe_failure(e) for e in states if e.state in (*FAILED, *CANCELLED)],
-        cancelled=count_in_states(words, CANCELLED),
+        cancelled=count_in_states(counts, CANCELLED),
         stuck=count_reasons(stuck),
         runs_per_hour=runs_per_hour(states, now),
         conditions=count_by_condition(states),
@@ -163,8 +163,8 @@ def count_by_condition(states: Sequence[RunState]) -> list[Counts]:
         groups[entry.run.variant, entry.run.condition_label][entry.state] += 1
     kinds = (("completed",), RUNNING, WAITING, FAILED, CANCELLED, ("planned",))
     return [
-        Counts(variant, label, words.total(), *(count_in_states(words, some) for some in kinds))
-        for (variant, label), words in sorted(groups.items())
+        Counts(variant, label, counts.total(), *(count_in_states(counts, some) for some in kinds))
+        for (variant, label), counts in sorted(groups.items())
     ]
 
 
@@ -183,9 +183,9 @@ def read_file_states(study: StudyDir) -> list[RunState]:
     return states
 
 
-def count_in_states(found: Mapping[str, int], words: Sequence[str]) -> int:
+def count_in_states(found: Mapping[str, int], states: Sequence[str]) -> int:
     """Return how many runs are in one of these states."""
-    return sum(found.get(word, 0) for word in words)
+    return sum(found.get(word, 0) for word in states)
 
 
 def describe_failure(entry: RunState) -> Failure:
@@ -289,9 +289,9 @@ def query_ended_runs(
     for scheduler, group in registry.group_by_scheduler(open_ones, study.path):
         tasks |= scheduler.ended_runs(group)
     refused = {key: task for key, task in tasks.items() if task.reason == NOT_APPLIED}
-    told = read_condition_errors(study, open_ones, refused) if refused else {}
+    errors = read_condition_errors(study, open_ones, refused) if refused else {}
     return {
-        run_id: replace(task, reason=told.get(run_id, task.reason))
+        run_id: replace(task, reason=errors.get(run_id, task.reason))
         if task.reason == NOT_APPLIED
         else task
         for run_id, task in tasks.items()
@@ -310,7 +310,7 @@ def read_condition_errors(
     from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.wrappers.schedulers.base import NOT_APPLIED
 
-    told: dict[str, str] = {}
+    errors: dict[str, str] = {}
     for entry in submissions:
         outputs = {r: study_files.find_output(study.path, entry, r) for r in entry.run_ids}
         lines = {path: list(network.read_refusals(path)) for path in set(outputs.values())}
@@ -318,12 +318,12 @@ def read_condition_errors(
             task = refused.get(run_id)
             if task is None:
                 continue
-            said = lines[path][-1] if lines[path] else None
-            if said is None and task.job_id is not None:
-                said = find_refusal_reason(task.job_id, find_default_record_dirs())
+            error = lines[path][-1] if lines[path] else None
+            if error is None and task.job_id is not None:
+                error = find_refusal_reason(task.job_id, find_default_record_dirs())
             nothing = f"{path} may say why" if path.is_file() else "its node's log says why"
-            told[run_id] = f"{NOT_APPLIED}: {said or nothing}"
-    return told
+            errors[run_id] = f"{NOT_APPLIED}: {error or nothing}"
+    return errors
 
 
 def apply_task_end(entry: RunState, task: Task) -> RunState:
@@ -332,8 +332,8 @@ def apply_task_end(entry: RunState, task: Task) -> RunState:
     folder = entry.folder
     if entry.state == "completed" and (folder is None or folder.text("job_id") != task.job_id):
         return entry  # of another job of this run, or of an unknown one
-    told = study_files.SchedulerReport(task.state, task.reason, task.begun)
-    state, reason = study_files.decide_outcome(told, folder)
+    report = study_files.SchedulerReport(task.state, task.reason, task.begun)
+    state, reason = study_files.decide_outcome(report, folder)
     if state == entry.state:
         return replace(entry, reason=reason)
     if folder is None and task.state == "completed":  # the job completed without a result
@@ -367,15 +367,15 @@ def decide_state(run: Run, last: RunFolder | None, task: Task | None) -> RunStat
 
 def format_progress(progress: Progress) -> str:
     """Return, for example, `demo: 12 done, 4 running, 24 waiting, 0 failed of 40; 1:20 left`."""
-    words = [
+    counts = [
         f"{progress.done} done",
         f"{progress.running} running",
         f"{progress.waiting} waiting",
         f"{progress.failed} failed",
     ]
     if progress.cancelled:
-        words.append(f"{progress.cancelled} cancelled")
-    text = f"{progress.study}: {', '.join(words)} of {progress.total}"
+        counts.append(f"{progress.cancelled} cancelled")
+    text = f"{progress.study}: {', '.join(counts)} of {progress.total}"
     if not progress.ended:
         text += f"; {format_time_left(progress)}"
     reasons = format_reasons(progress.waiting_reasons)

@@ -62,12 +62,12 @@ def render_screen(progress: Progress, height: int) -> RenderableType:
         Text(),
     ]
     parts.append(format_conditions(progress.conditions, max(room, 3)))
-    if words := format_stuck_runs(progress):
-        parts.append(Text(plain(words), "bold red"))
+    if stuck := format_stuck_runs(progress):
+        parts.append(Text(plain(stuck), "bold red"))
     elif progress.waiting_reasons:
         reasons = format_reasons(progress.waiting_reasons)
         parts.append(Text(plain(f"waiting for: {reasons}"), "dim"))
-    parts += [part for one in failures for part in format_failure(one, progress.study_dir)]
+    parts += [line for one in failures for line in format_failure(one, progress.study_dir)]
     return Group(*parts)
 
 
@@ -78,8 +78,8 @@ def format_head(progress: Progress) -> Text:
     for name in STATES[1:]:
         number = getattr(progress, name)
         if number:
-            words = "not submitted" if name == "planned" else name
-            text.append(f"  {number} {words}", COLOURS.get(name, ""))
+            state = "not submitted" if name == "planned" else name
+            text.append(f"  {number} {state}", COLOURS.get(name, ""))
     return text
 
 
@@ -94,11 +94,11 @@ def format_bar(progress: Progress) -> Table:
 def format_pace(progress: Progress) -> Text:
     """Return the rate of runs and the time left."""
     rate = progress.runs_per_hour
-    words = (
+    parts = (
         [] if rate is None else [f"{rate:.3g} {'run' if f'{rate:.3g}' == '1' else 'runs'} an hour"]
     )
-    words.append("all have ended" if progress.ended else format_time_left(progress))
-    return Text(", ".join([*words, "^C ends this, not the study"]), "dim")
+    parts.append("all have ended" if progress.ended else format_time_left(progress))
+    return Text(", ".join([*parts, "^C ends this, not the study"]), "dim")
 
 
 def format_conditions(found: Sequence[Counts], room: int) -> Table:
@@ -110,15 +110,15 @@ def format_conditions(found: Sequence[Counts], room: int) -> Table:
     for name in states:
         heading = "not sub." if name == "planned" else name
         table.add_column(heading, justify="right", no_wrap=True, min_width=len(heading))
-    kept = list(found)
-    while len(kept) > room - 1 and any(one.done == one.total for one in kept):
-        kept.remove(next(one for one in kept if one.done == one.total))
-    for one in kept[: room - 1]:
+    chosen = list(found)
+    while len(chosen) > room - 1 and any(one.done == one.total for one in chosen):
+        chosen.remove(next(one for one in chosen if one.done == one.total))
+    for one in chosen[: room - 1]:
         name = f"{one.variant} · {one.condition_label}" if several else one.condition_label
         table.add_row(plain(name), *(format_count(one, state) for state in states))
-    left = len(found) - len(kept[: room - 1])
-    if left:
-        table.add_row(Text(f"… and {left} more", "dim"))
+    remaining = len(found) - len(chosen[: room - 1])
+    if remaining:
+        table.add_row(Text(f"… and {remaining} more", "dim"))
     return table
 
 
@@ -140,5 +140,5 @@ def format_failure(one: Failure, study_dir: str) -> Iterator[Text]:
         yield Text(plain(f"  {one.reason}"), no_wrap=True, overflow="ellipsis")
     if one.folder:
         path = Path(one.folder)
-        shown = path.relative_to(study_dir) if path.is_relative_to(study_dir) else path
-        yield Text(plain(f"  {shown}"), "dim", no_wrap=True)
+        shown_path = path.relative_to(study_dir) if path.is_relative_to(study_dir) else path
+        yield Text(plain(f"  {shown_path}"), "dim", no_wrap=True)

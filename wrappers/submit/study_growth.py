@@ -25,7 +25,7 @@ def read_grown_study(study: Study, folder: StudyDir) -> Study:
     return replace(study, repeat=max(study.repeat, *repeats))
 
 
-def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
+def grow_study(study: Study, folder: StudyDir, report: Say) -> Study:
     """Return the study, with more repeats if all runs have ended and an interval is still too
     wide."""
     study = read_grown_study(study, folder)
@@ -34,7 +34,7 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
     states = status.read_run_states(folder, patient=True)
     open_runs = sum(entry.state not in OVER for entry in states)
     if open_runs:
-        say(
+        report(
             f"{counted(open_runs, 'run')} {inflect(open_runs, 'is', 'are')} not over: whether more are needed is judged when they are"
         )
         return study
@@ -44,7 +44,7 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
     merge.collect(folder.path)
     need = stopping.compute_need(summary.summarize(folder.path), study.stop.half_width)
     if need.failing:
-        say(
+        report(
             f"{counted(len(need.failing), 'condition')} {inflect(len(need.failing), 'is', 'are')} not judged, most of "
             "their runs gave no value "
             f"(see `steelyard status`): {', '.join(need.failing[:MOST_NAMED])}"
@@ -52,20 +52,20 @@ def grow_study(study: Study, folder: StudyDir, say: Say) -> Study:
         )
     wanted = f"± {study.stop.half_width * 100:g} %"
     if not need.judged:
-        say("no run gave a value of a main figure: nothing is added (see `steelyard status`)")
+        report("no run gave a value of a main figure: nothing is added (see `steelyard status`)")
     elif not need.repeats:
         which = "all" if not need.failing else "the other"
         number = f"{which} {need.judged}" if need.judged != 1 else "the"
-        say(
+        report(
             f"enough: {number} main {inflect(need.judged, 'figure is', 'figures are')} within {wanted}"
         )
     elif study.repeat >= study.stop.max_repeat:
-        say(f"{need.too_wide} of {counted(need.judged, 'main figure')} "
+        report(f"{need.too_wide} of {counted(need.judged, 'main figure')} "
             f"{inflect(need.judged, 'is', 'are')} wider than {wanted}, and "
             f"max_repeat = {study.stop.max_repeat} is reached")  # fmt: skip
     else:
         repeat = min(study.repeat + need.repeats, study.stop.max_repeat)
-        say(f"{need.too_wide} of {counted(need.judged, 'main figure')} "
+        report(f"{need.too_wide} of {counted(need.judged, 'main figure')} "
             f"{inflect(need.judged, 'is', 'are')} wider than {wanted}: "
             f"{counted(repeat - study.repeat, 'more repeat')} of every condition")  # fmt: skip
         return replace(study, repeat=repeat)

@@ -66,11 +66,11 @@ def submit(
     for note in study_preview.list_notes(study):
         print_message(f"note: {note}")
     if scripts is not None:
-        seen = study_preview.make_preview(study, folder, scheduler, retry_failed)
-        for problem in seen.problems:
+        preview = study_preview.make_preview(study, folder, scheduler, retry_failed)
+        for problem in preview.problems:
             print_message(f"{'would be refused' if problem.sure else 'warning'}: {problem.text}")
-        scripts += seen.render_scripts()
-        return make_outcome(study, folder, scheduler, seen.runs, seen.batches, [], begin)
+        scripts += preview.render_scripts()
+        return make_outcome(study, folder, scheduler, preview.runs, preview.batches, [], begin)
     with ledger.lock_study(folder):
         recovered = recover_submissions(folder, study.name, scheduler)
         study = submit_stop.grow_study(study, folder, print_message)

@@ -15,8 +15,8 @@ GAP_S = 3600
 
 def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
     """Return the seconds until no run waits or runs; None until a run has ended."""
-    left = [entry for entry in states if entry.state in ACTIVE]
-    if not left:
+    unended = [entry for entry in states if entry.state in ACTIVE]
+    if not unended:
         return 0.0
     ended = [
         (entry.start_unix_s, entry.elapsed_s, run_kind(entry))
@@ -27,7 +27,7 @@ def time_left_s(states: Sequence[RunState], now_unix_s: float) -> float | None:
         return None
     means = mean_by_kind([(what, elapsed_s) for _, elapsed_s, what in ended])
     overall = sum(elapsed_s for _, elapsed_s, _ in ended) / len(ended)
-    work_s = sum(means.get(run_kind(entry), overall) for entry in left)
+    work_s = sum(means.get(run_kind(entry), overall) for entry in unended)
     stretch = find_last_stretch(sorted((start, elapsed_s) for start, elapsed_s, _ in ended))
     wall_s = max(now_unix_s - stretch[0][0], 1e-3)
     done_s = sum(elapsed_s for _, elapsed_s in stretch)

@@ -353,23 +353,23 @@ def list_accessible(record_dir: Path, folders: Iterable[str], access: Access) ->
 def remove_sealed(new: Pack, jobs: Jobs, day: Path) -> tuple[int, int]:
     """Remove files that a new pack contains; return the numbers of removed job folders and
     files."""
-    seen, files = set(), 0
+    folders, files = set(), 0
     for (job_id, name), sealed in new.seals.items():
         for folder in (day / job_id, jobs.record_dir / job_id):
             files += remove_file_if(folder / name, partial(is_sealed, sealed))
-            seen.add(folder)
-    return sum(map(remove_empty, seen)), files
+            folders.add(folder)
+    return sum(map(remove_empty, folders)), files
 
 
 def remove_packed(one: Path, jobs: Jobs, day: Path, among: Sequence[str]) -> tuple[int, int]:
     """Remove loose files of jobs in a pack of an earlier sweep; return numbers as remove_sealed
     does."""
-    seen, files = set(), 0
+    folders, files = set(), 0
     for file in read_packed(one, among):
         for folder in (day / file.job_id, jobs.record_dir / file.job_id):
             files += remove_file_if(folder / file.name, partial(is_packed, file))
-            seen.add(folder)
-    return sum(map(remove_empty, seen)), files
+            folders.add(folder)
+    return sum(map(remove_empty, folders)), files
 
 
 def read_packed(one: Path, job_ids: Sequence[str]) -> Iterator[record_packs.PackedFile]:

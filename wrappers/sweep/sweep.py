@@ -24,27 +24,29 @@ from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
 LOCK = ".steelyard-sweep.lock"
 
 
-def sweep(asked: SweepRequest) -> SweepReport:
+def sweep(request: SweepRequest) -> SweepReport:
     """Sweep a folder of records. Raises MissingError if the folder does not exist, has another
     owner, or is being swept."""
     done = SweepReport()
-    with lock_sweep(asked.record_dir) as lock:
+    with lock_sweep(request.record_dir) as lock:
         now_unix_s = time.time()
         jobs = record_files.Jobs(
-            asked.record_dir,
-            lambda folder: removal.remove_empty_job(asked, folder, now_unix_s, done),
+            request.record_dir,
+            lambda folder: removal.remove_empty_job(request, folder, now_unix_s, done),
         )
         for day in jobs.list_days():
-            removal.remove_temporary(asked, day, jobs, now_unix_s, done)
-        if asked.older_than_s is not None:
-            removal.remove_old_days(asked, jobs, now_unix_s - asked.older_than_s, now_unix_s, done)
+            removal.remove_temporary(request, day, jobs, now_unix_s, done)
+        if request.older_than_s is not None:
+            removal.remove_old_days(
+                request, jobs, now_unix_s - request.older_than_s, now_unix_s, done
+            )
         for day in jobs.list_days():
-            pack_day(asked, day, jobs, now_unix_s, done)
-        done.used_bytes = record_files.used_bytes(asked.record_dir)
-        if asked.quota_bytes is not None:
-            removal.remove_over_quota(asked, jobs, now_unix_s, done)
-        report_unpacked(asked, jobs, now_unix_s, done)
-        if not asked.dry_run and not done.failed:
+            pack_day(request, day, jobs, now_unix_s, done)
+        done.used_bytes = record_files.used_bytes(request.record_dir)
+        if request.quota_bytes is not None:
+            removal.remove_over_quota(request, jobs, now_unix_s, done)
+        report_unpacked(request, jobs, now_unix_s, done)
+        if not request.dry_run and not done.failed:
             os.utime(lock)
     return done
 
@@ -89,14 +91,14 @@ def open_lock(path: Path) -> int:
 
 
 def pack_day(
-    asked: SweepRequest, day: Path, jobs: Jobs, now_unix_s: float, done: SweepReport
+    request: SweepRequest, day: Path, jobs: Jobs, now_unix_s: float, done: SweepReport
 ) -> None:
     """Remove loose files that packs contain, then pack the day's other files."""
-    before = now_unix_s - asked.pack_after_s
+    before = now_unix_s - request.pack_after_s
     if removal.day_name(day) >= record_folders.format_day(before):
         return
     try:
-        if asked.dry_run:
+        if request.dry_run:
             for job in jobs.list_folders(day):
                 files = len(record_files.sort_files(job, before, now_unix_s).packed)
                 count_removed((files > 0, files), done)
@@ -107,13 +109,13 @@ def pack_day(
         )
         for access in sorted(ready):
             mine = packing.list_accessible(jobs.record_dir, ready.pop(access), access)
-            for new in packing.pack_day(day, access, mine, asked.every_s):
+            for new in packing.pack_day(day, access, mine, request.every_s):
                 done.packs += bool(new.seals)
                 done.thinned_files += new.thinned
                 count_removed(packing.remove_sealed(new, jobs, day), done)
     except OSError as error:
         done.fail(removal.day_name(day), error)
-    if not asked.dry_run:
+    if not request.dry_run:
         done.empty_folders += sum(packing.remove_empty(job) for job in jobs.list_folders(day))
         removal.remove_empty_day(day)
 
@@ -140,10 +142,12 @@ def count_removed(removed: tuple[int, int], done: SweepReport) -> None:
     done.packed_files += removed[1]
 
 
-def report_unpacked(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport) -> None:
+def report_unpacked(
+    request: SweepRequest, jobs: Jobs, now_unix_s: float, done: SweepReport
+) -> None:
     """Report the loose files of packed days with the reasons, and days for whose packs the disk was
     full."""
-    before = now_unix_s - asked.pack_after_s
+    before = now_unix_s - request.pack_after_s
     last = record_folders.format_day(before)
     days = (day for day in jobs.list_days() if removal.day_name(day) < last)
     for job in (job for day in days for job in jobs.list_folders(day)):
@@ -153,7 +157,7 @@ def report_unpacked(asked: SweepRequest, jobs: Jobs, now_unix_s: float, done: Sw
             done.stay_files[why] = done.stay_files.get(why, 0) + len(files)
             done.stay_bytes += sum(file.status.st_blocks * 512 for file in files)
     if done.no_room:
-        done.failed.append(report_no_space(asked.record_dir, done.no_room))
+        done.failed.append(report_no_space(request.record_dir, done.no_room))
 
 
 def report_no_space(record_dir: Path, days: Sequence[str]) -> str:

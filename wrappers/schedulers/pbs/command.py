@@ -73,18 +73,18 @@ def run_for_jobs(argv: Sequence[str]) -> str:
     return done.stdout
 
 
-def format_error(program: str, said: str, code: int) -> MissingError:
+def format_error(program: str, output: str, code: int) -> MissingError:
     """Return the error with the command's own message: a LostError if the server did not answer."""
-    message = last_line(said) or f"exit code {code}, and no word why"
-    if LOST.search(said) and not NO_HOST.search(said):
+    message = last_line(output) or f"exit code {code}, and no word why"
+    if LOST.search(output) and not NO_HOST.search(output):
         return LostError(f"{program}: {message}")
     return CommandError(program, message)
 
 
 def classify_error(error: MissingError) -> MissingError:
     """Return the analysis reader's error, as a LostError where a retry may help."""
-    said = str(error)
-    return LostError(said) if LOST.search(said) and not NO_HOST.search(said) else error
+    message = str(error)
+    return LostError(message) if LOST.search(message) and not NO_HOST.search(message) else error
 
 
 def last_line(text: str) -> str:

@@ -83,8 +83,8 @@ class Dialect(ABC):
 
     def read_server(self, patient: bool) -> tuple[str, Attributes]:
         """Return the server's name and attributes. If `patient`, a lost server is queried again."""
-        ask = command.run if patient else command.run_once
-        return parse_server(ask(["qstat", "-B", "-f"]))
+        query = command.run if patient else command.run_once
+        return parse_server(query(["qstat", "-B", "-f"]))
 
 
 def parse_server(text: str) -> tuple[str, dict[str, str]]:

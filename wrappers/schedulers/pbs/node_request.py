@@ -43,22 +43,22 @@ def split_spec(spec: str) -> list[str]:
     return spec.partition("=")[2].partition("#")[0].split("+")
 
 
-def count_nodes(part: str) -> int | None:
+def count_nodes(chunk: str) -> int | None:
     """Return the number of nodes that a part requests; None for a named node."""
-    head = part.partition(":")[0]
+    head = chunk.partition(":")[0]
     return int(head) if head.isdigit() else None
 
 
 def select_named_nodes(spec: str, nodes: int) -> list[str]:
     """Return the parts. Of named nodes, only as many as a run has: one list serves all levels."""
     parts = split_spec(spec)
-    named = all(count_nodes(part) is None for part in parts)
+    named = all(count_nodes(chunk) is None for chunk in parts)
     return parts[:nodes] if named else parts
 
 
 def check_node_count(spec: str, parts: Sequence[str], nodes: int) -> None:
     """Raise UsageError unless the parts request as many nodes as a run has."""
-    found = sum(1 if (count := count_nodes(part)) is None else count for part in parts)
+    found = sum(1 if (count := count_nodes(chunk)) is None else count for chunk in parts)
     if found != nodes:
         raise UsageError(
             f"'{spec}' asks for {plurals.counted(found, 'node')}, and a run has {nodes}: "
@@ -70,15 +70,15 @@ def format_nodes_spec(spec: str, wanted: NodeRequest) -> str:
     """Return `nodes=…`; processors and properties are added to each part that does not set them."""
     parts = select_named_nodes(spec, wanted.nodes)
     check_node_count(spec, parts, wanted.nodes)
-    whole = []
-    for part in parts:
-        words = part.split(":")
-        words += [one for one in wanted.properties if one not in words]
-        if wanted.each is not None and not any(word.startswith("ppn=") for word in words):
-            words.append(f"ppn={wanted.each}")
-        whole.append(":".join(words))
+    chunks = []
+    for chunk in parts:
+        fields = chunk.split(":")
+        fields += [one for one in wanted.properties if one not in fields]
+        if wanted.each is not None and not any(word.startswith("ppn=") for word in fields):
+            fields.append(f"ppn={wanted.each}")
+        chunks.append(":".join(fields))
     _, mark, rest = spec.partition("#")
-    return f"nodes={'+'.join(whole)}{mark}{rest}"
+    return f"nodes={'+'.join(chunks)}{mark}{rest}"
 
 
 def format_select_spec(spec: str, wanted: NodeRequest, one_a_node: bool) -> str:
@@ -86,18 +86,18 @@ def format_select_spec(spec: str, wanted: NodeRequest, one_a_node: bool) -> str:
     node."""
     parts = split_spec(spec)
     if one_a_node:
-        hosts = all("host=" in part for part in parts)
+        hosts = all("host=" in chunk for chunk in parts)
         parts = parts[: wanted.nodes] if hosts else parts
         check_node_count(spec, parts, wanted.nodes)
-    return f"select={'+'.join(format_chunk(part, wanted) for part in parts)}"
+    return f"select={'+'.join(format_chunk(chunk, wanted) for chunk in parts)}"
 
 
-def format_chunk(part: str, wanted: NodeRequest) -> str:
+def format_chunk(chunk: str, wanted: NodeRequest) -> str:
     """Format one chunk."""
-    words = part.split(":")
-    names = [word.partition("=")[0] for word in words]
-    words += [f"{one}=True" for one in wanted.properties if one not in names]
+    fields = chunk.split(":")
+    names = [word.partition("=")[0] for word in fields]
+    fields += [f"{one}=True" for one in wanted.properties if one not in names]
     if wanted.each is not None:
         sizes = {"ncpus": wanted.each, "mpiprocs": wanted.tasks or wanted.each}
-        words += [f"{key}={size}" for key, size in sizes.items() if key not in names]
-    return ":".join(words)
+        fields += [f"{key}={size}" for key, size in sizes.items() if key not in names]
+    return ":".join(fields)

@@ -42,10 +42,10 @@ class OpenPbs(Dialect):
         if spec is not None and spec.startswith("nodes="):
             alone = "#excl" if job.exclusive and "#" not in spec else ""
             return [f"-l {format_nodes_spec(spec, wanted)}{alone}"]
-        own_place = any(option.startswith("-l place=") for option in others)
-        whole = format_select_spec(spec or f"select={wanted.nodes}", wanted, not own_place)
-        place = "place=scatter:exclhost" if job.exclusive else "place=scatter"
-        return [f"-l {whole}"] + ([] if own_place else [f"-l {place}"])
+        has_own_placement = any(option.startswith("-l place=") for option in others)
+        select = format_select_spec(spec or f"select={wanted.nodes}", wanted, not has_own_placement)
+        placement = "place=scatter:exclhost" if job.exclusive else "place=scatter"
+        return [f"-l {select}"] + ([] if has_own_placement else [f"-l {placement}"])
 
     def node_option(self, node: str) -> str:
         """Request one chunk on that host."""

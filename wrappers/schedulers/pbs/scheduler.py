@@ -150,10 +150,10 @@ class Pbs(Scheduler):
         batch requests no condition. Raises ConditionError if it does."""
         if self.has_node_part:
             return pbs_script.encode_request(pbs_script.request_arguments(batch))
-        asked = [o for o in batch.options if o.startswith("--") and o != "--cache=warm"]
-        if asked:
+        requested = [o for o in batch.options if o.startswith("--") and o != "--cache=warm"]
+        if requested:
             raise ConditionError(
-                f"{asked[0]}: Steelyard's {self.dialect.node_part} cannot be seen on this server, "
+                f"{requested[0]}: Steelyard's {self.dialect.node_part} cannot be seen on this server, "
                 "so the condition cannot be asked for: its admin installs it (docs/admin-pbs.md)"
             )
         return None
@@ -196,19 +196,21 @@ class Pbs(Scheduler):
         if jobs:
             self.check_server(submissions)
         tasks: dict[str, Task] = {}
-        for part in split_chunks(list(jobs), CHUNK):
-            tasks |= pbs_tasks.parse_active(self.query_jobs(part), jobs)
+        for chunk in split_chunks(list(jobs), CHUNK):
+            tasks |= pbs_tasks.parse_active(self.query_jobs(chunk), jobs)
         return tasks
 
     def check_server(self, submissions: Sequence[Submission]) -> None:
         """Raise MissingError for jobs of another server: this server would report that none
         exist."""
-        here = self.cluster_name() or ""
+        own_server = self.cluster_name() or ""
         names = {entry.cluster for entry in submissions if entry.cluster}
-        foreign = sorted(name for name in names if name.partition(".")[0] != here.partition(".")[0])
+        foreign = sorted(
+            name for name in names if name.partition(".")[0] != own_server.partition(".")[0]
+        )
         if foreign:
             raise MissingError(
-                f"jobs of this study are of the PBS server {', '.join(foreign)}, and {here or 'another'} "
+                f"jobs of this study are of the PBS server {', '.join(foreign)}, and {own_server or 'another'} "
                 "answers: name theirs in PBS_DEFAULT (Torque), PBS_SERVER or PBS_CONF_FILE (OpenPBS)"
             )
 

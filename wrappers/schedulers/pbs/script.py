@@ -145,23 +145,25 @@ def node_options(batch: Batch, dialect: Dialect) -> list[str]:
 def remove_dependency(script: Path) -> bool:
     """Remove the dependency on an earlier job; return False if the script has none."""
     lines = script.read_text(encoding="utf-8").splitlines(keepends=True)
-    kept = [line for line in lines if not line.startswith(("#PBS -W depend=", "#PBS -W 'depend="))]
-    if len(kept) == len(lines):
+    remaining = [
+        line for line in lines if not line.startswith(("#PBS -W depend=", "#PBS -W 'depend="))
+    ]
+    if len(remaining) == len(lines):
         return False
-    ledger.write_whole(script, "".join(kept), durable=False)
+    ledger.write_whole(script, "".join(remaining), durable=False)
     return True
 
 
 def request_arguments(batch: Batch, with_conditions: bool = True) -> list[str]:
     """Return the arguments of `steelyard-node job encode`: conditions, then tags."""
-    asked = [option for option in batch.options if option.startswith("--")]
+    requested = [option for option in batch.options if option.startswith("--")]
     tags = [f"--tag={key}={value}" for key, value in (*batch.tags, *batch.job.tags)]
-    return (asked if with_conditions else []) + tags
+    return (requested if with_conditions else []) + tags
 
 
-def encode_request(words: list[str]) -> str:
+def encode_request(options: list[str]) -> str:
     """Return the request to the node as one word without blanks, commas and quotes."""
-    return netem.run_node_program("job", "encode", *words).strip()
+    return netem.run_node_program("job", "encode", *options).strip()
 
 
 def render_environment(batch: Batch) -> str:

@@ -21,14 +21,16 @@ def find_run(job_id: str, jobs: Mapping[str, Submission]) -> str | None:
     _, index, _ = parts or ("", "", None)
     if parts is None or index == "":
         return None
-    entry, place = jobs.get(parts.format_array_id() or job_id), int(index or 0)
-    return entry.run_ids[place] if entry and place < len(entry.run_ids) else None
+    entry, task_index = jobs.get(parts.format_array_id() or job_id), int(index or 0)
+    return entry.run_ids[task_index] if entry and task_index < len(entry.run_ids) else None
 
 
-def parse_active(told: Mapping[str, Attributes], jobs: Mapping[str, Submission]) -> dict[str, Task]:
+def parse_active(
+    jobs_by_id: Mapping[str, Attributes], jobs: Mapping[str, Submission]
+) -> dict[str, Task]:
     """Return the waiting and running runs of qstat's output, by run id."""
     tasks = {}
-    for job_id, attributes in told.items():
+    for job_id, attributes in jobs_by_id.items():
         run_id, letter = find_run(job_id, jobs), attributes.get("job_state", "")
         if run_id is None or not (letter in states.WAITING or letter in states.RUNNING):
             continue
@@ -52,13 +54,13 @@ def waiting_reason(letter: str, attributes: Attributes) -> str | None:
 
 
 def query_ended(
-    ask: Callable[[Sequence[str]], Iterable[AccountingRow | StepRow]],
+    query: Callable[[Sequence[str]], Iterable[AccountingRow | StepRow]],
     jobs: Mapping[str, Submission],
 ) -> dict[str, Task]:
     """Return how runs ended, by run id; empty if the accounting does not answer. The last row of a
     restarted job counts."""
     try:
-        rows = list(ask(list(jobs)))
+        rows = list(query(list(jobs)))
     except MissingError:
         return {}
     return dict(list_ends(rows, jobs))

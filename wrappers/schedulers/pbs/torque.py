@@ -49,8 +49,8 @@ class Torque(Dialect):
         """Return the options for nodes; `-n` keeps other jobs off the nodes."""
         if spec is not None and not spec.startswith("nodes="):
             raise UsageError(f"'-l {spec}' is for OpenPBS, and this server is Torque: -l nodes=…")
-        whole = format_nodes_spec(spec or f"nodes={wanted.nodes}", wanted)
-        return [f"-l {whole}"] + (["-n"] if job.exclusive else [])
+        spec_text = format_nodes_spec(spec or f"nodes={wanted.nodes}", wanted)
+        return [f"-l {spec_text}"] + (["-n"] if job.exclusive else [])
 
     def node_option(self, node: str) -> str:
         """Request the node by its name."""

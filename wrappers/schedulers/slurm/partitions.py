@@ -74,8 +74,10 @@ def find_available_nodes(
 def requested_partitions(batch: Batch, found: Mapping[str, Row]) -> list[str]:
     """Return the study's partitions, else those of SBATCH_PARTITION, else the default partition."""
     options = (*batch.options, *batch.job.options)
-    said = [o.partition("=")[2] for o in options if o.startswith(("--partition=", "-p="))]
-    text = batch.job.partition or next(iter(said), "") or os.environ.get("SBATCH_PARTITION", "")
+    requested = [o.partition("=")[2] for o in options if o.startswith(("--partition=", "-p="))]
+    text = (
+        batch.job.partition or next(iter(requested), "") or os.environ.get("SBATCH_PARTITION", "")
+    )
     default = [name for name, row in found.items() if row.get("Default") == "YES"]
     return text.split(",") if text else default
 
@@ -96,7 +98,7 @@ def max_limit(values: Iterable[int | None]) -> int | None:
 
 def split_list(text: str | None) -> frozenset[str]:
     """Split a comma-separated list; `(null)` is empty."""
-    return frozenset(part for part in (text or "").split(",") if part and part != "(null)")
+    return frozenset(item for item in (text or "").split(",") if item and item != "(null)")
 
 
 def parse_number(text: str | None) -> int | None:

@@ -217,15 +217,15 @@ class Slurm(Scheduler):
     def active_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the active runs that squeue reports."""
         tasks: dict[str, Task] = {}
-        for part in split_chunks(submissions, CHUNK):
-            tasks |= slurm_tasks.query_squeue(part, self.patient)
+        for chunk in split_chunks(submissions, CHUNK):
+            tasks |= slurm_tasks.query_squeue(chunk, self.patient)
         return tasks
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the ended runs that sacct reports."""
         tasks: dict[str, Task] = {}
-        for part in split_chunks(submissions, CHUNK):
-            tasks |= slurm_tasks.query_sacct(part)
+        for chunk in split_chunks(submissions, CHUNK):
+            tasks |= slurm_tasks.query_sacct(chunk)
         return tasks
 
     def cancel(self, submissions: Sequence[Submission]) -> None:

@@ -32,9 +32,9 @@ def query_squeue(submissions: Sequence[Submission], patient: bool) -> dict[str, 
     jobs = index_by_job(submissions)
     if not jobs:
         return {}
-    ask = command.run if patient else command.run_once
+    query = command.run if patient else command.run_once
     try:
-        text = ask([*SQUEUE, f"--jobs={','.join(jobs)}"])
+        text = query([*SQUEUE, f"--jobs={','.join(jobs)}"])
     except CommandError as error:
         if "Invalid job id" in error.message:  # all of them ended long ago
             return {}
@@ -110,9 +110,9 @@ def parse_ended(rows: Iterable[AccountingRow], jobs: Mapping[str, Submission]) -
         entry = jobs.get(row.array_job_id or "")
         if entry is None or row.state not in FINAL_STATES:
             continue
-        words, code = row.fields[INDEX["State"]], row.fields[INDEX["ExitCode"]]
+        state, code = row.fields[INDEX["State"]], row.fields[INDEX["ExitCode"]]
         begun = row.start_unix_s is not None
-        task = Task(row.state, end_reason(words, code), row.job_id, begun)
+        task = Task(row.state, end_reason(state, code), row.job_id, begun)
         own = () if row.array_task_id is None else (int(row.array_task_id),)
         for run_id in select_runs(entry, own or row.waiting_tasks):
             tasks[run_id] = task
