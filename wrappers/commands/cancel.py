@@ -55,7 +55,8 @@ def cancel(path: Path) -> int:
     ):
         mine = scheduler.active_runs(submissions).keys()
         scheduler.cancel(submissions)
-        ledger.record_cancelled(folder, mine)
+        if mine:
+            ledger.record_cancelled(folder, mine)
         active |= mine
     if active:  # some may have completed before they could be stopped
         states = status.read_file_states(folder)

@@ -33,9 +33,13 @@ def append_submission(study: StudyDir, submission: Submission) -> None:
 
 
 def write_all(fd: int, data: bytes) -> None:
-    """Write all bytes. Raises OSError if that fails."""
+    """Write all bytes. Raises OSError, with the file's name, if that fails."""
     while data:
-        data = data[os.write(fd, data) :]
+        try:
+            data = data[os.write(fd, data) :]
+        except OSError as error:
+            error.filename = str(Path(f"/proc/self/fd/{fd}").readlink())
+            raise
 
 
 def read_submissions(study: StudyDir) -> list[Submission]:

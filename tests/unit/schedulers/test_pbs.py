@@ -212,6 +212,15 @@ def test_what_qsub_refuses_is_passed_on(pbs: PaperPbs, write_study: Write, capsy
     assert "refused by the server: steelyard: --netem=delay=9s" in capsys.readouterr().err
 
 
+def test_a_job_that_requests_too_much_is_not_to_be_submitted_again(
+    pbs: PaperPbs, write_study: Write, capsys: Capture
+) -> None:
+    said = "Job exceeds queue resource limits MSG=cannot satisfy queue max walltime requirement"
+    pbs.fail("qsub", f"qsub: submit error ({said})")
+    assert submitted(write_study()) == 3
+    assert "some have ended" not in capsys.readouterr().err
+
+
 def test_features(pbs: PaperPbs) -> None:
     found = Pbs(Path()).node_features()
     physical, virtual = ({"physical"}, {"virtual"}) if pbs.dialect == "torque" else (set(), set())

@@ -199,6 +199,23 @@ def test_a_full_queue_says_what_to_do(slurm: Any, write_study: Write, capsys: Ca
     assert "submit again when some have ended" in capsys.readouterr().err
 
 
+def test_a_job_that_requests_too_much_is_not_to_be_submitted_again(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    said = "Requested time limit is invalid (missing or exceeds some limit)"
+    slurm.fail("sbatch", said)
+    assert submitted(write_study()) == 3
+    assert f"{said}\n" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_named_by_the_file() -> None:
+    fd = os.open("/dev/full", os.O_WRONLY)
+    with pytest.raises(OSError, match="No space left") as caught:
+        submit_ledger.write_all(fd, b"x")
+    os.close(fd)
+    assert caught.value.filename == "/dev/full"
+
+
 def test_two_submits_at_once_are_refused(slurm: Any, write_study: Write, capsys: Capture) -> None:
     path = write_study()
     with submit_ledger.lock_study(folder_of(path)):

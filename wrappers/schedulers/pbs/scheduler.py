@@ -36,7 +36,8 @@ from steelyard.wrappers.schedulers.retries import CommandError, retry, submit_on
 from steelyard.wrappers.study.study_table import Table
 
 DIALECTS: Mapping[str, type[Dialect]] = {"torque": Torque, "openpbs": OpenPbs}
-FULL = re.compile("limit|exceed|too many|maximum number", re.IGNORECASE)
+# That too many jobs are there, not that a job requests too much ("exceeds queue resource limits").
+FULL = re.compile("^(?!.*resource limits).*(?:limit|exceed|too many|maximum number)", re.IGNORECASE)
 JOB_ID = re.compile(r"\d+(\[\])?(\.\S+)?")
 CHUNK = 200  # job ids on one command line; each may stand for an array of thousands
 

@@ -32,7 +32,10 @@ from steelyard.wrappers.study.study_table import Table
 # For sbatch these override the script's options, so they are passed on only if [job] has no such
 # key.
 DEFAULTS = {"SBATCH_ACCOUNT": "account", "SBATCH_PARTITION": "partition", "SBATCH_QOS": "qos"}
-FULL = re.compile("limit|MaxSubmitJob|MaxJobCount|too many", re.IGNORECASE)
+# That too many jobs are there, not that a job requests too much time.
+FULL = re.compile(
+    "^(?!.*time limit is invalid).*(?:limit|MaxSubmitJob|MaxJobCount|too many)", re.IGNORECASE
+)
 CONDITIONS = ("--netem", "--cache")
 PLACING = ("--constraint", "-C", "--nodelist", "-w", "--partition", "-p")
 # Options of a query to a node: it shares the node with other jobs, and does not queue if that is
