@@ -312,6 +312,7 @@ def read_tolerate(head: Table, factors: dict[str, tuple[Level, ...]]) -> float |
             head.fail(
                 "tolerate",
                 "no factor has two levels that are numbers, or network conditions that differ in one "
-                'number, such as network = ["none", "delay=50ms"]: add one, or leave out tolerate',
+                'number, such as network = ["none", "delay=50ms"]: add one, or leave out '
+                "tolerate; factors of [baseline] within do not count",
             )
     return share

@@ -127,7 +127,8 @@ BAD = {
         '[study]\ntolerate = "10%"\n[factors]\ncache = ["cold", "warm"]\n' + USE,
         (
             "study.tolerate: no factor has two levels that are numbers, or network conditions that differ "
-            'in one number, such as network = ["none", "delay=50ms"]: add one, or leave out tolerate'
+            'in one number, such as network = ["none", "delay=50ms"]: add one, or leave out tolerate; '
+            "factors of [baseline] within do not count"
         ),
     ),
     "a node that is a list": (
