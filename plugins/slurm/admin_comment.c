@@ -113,7 +113,7 @@ void sy_admin_comment_set(spank_t spank, const struct sy_config *config, const s
 	struct sy_command_job job = sy_slurm_command_job(config, step, NULL);
 	struct sy_totals totals = {0};
 	struct sy_comment comment = {.tags = &sy_options.tags,
-				     .nodes = sy_step_nodes_of_job(spank),
+				     .nodes = sy_step_count_nodes(spank, step),
 				     .netem = sy_conditions_netem(),
 				     .refused = sy_conditions_refusal(),
 				     .so_far = !step->batch_step};

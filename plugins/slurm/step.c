@@ -118,10 +118,42 @@ bool sy_step_variable(spank_t spank, const char *name, char *value, size_t size)
 	return spank_getenv(spank, name, value, (int)size) == ESPANK_SUCCESS && value[0] != '\0';
 }
 
-long sy_step_nodes_of_job(spank_t spank)
+/* Of a step over several components of a heterogeneous job, the variables of the job have all of
+ * them; those of this component end in "_HET_GROUP_1" or, of a step, in "_PACK_GROUP_1". */
+static bool find_component(spank_t spank, const struct sy_step *step, char *end, size_t size)
 {
-	char nodes[32];
+	static const char *const words[] = {"HET", "PACK"};
+	char name[64], id[16], components[16];
+	long count = sy_step_variable(spank, "SLURM_HET_SIZE", components, sizeof(components))
+			 ? strtol(components, NULL, 10)
+			 : 0;
 
+	for (long i = 0; i < 2 * count; i++) {
+		(void)snprintf(end, size, "_%s_GROUP_%ld", words[i % 2], i / 2);
+		(void)snprintf(name, sizeof(name), "SLURM_JOB_ID%s", end);
+		if (sy_step_variable(spank, name, id, sizeof(id)) && strcmp(id, step->id) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool sy_step_list_nodes(spank_t spank, const struct sy_step *step, char *list, size_t size)
+{
+	char end[32] = "", name[64];
+
+	(void)snprintf(name, sizeof(name), "SLURM_JOB_NODELIST%s",
+		       find_component(spank, step, end, sizeof(end)) ? end : "");
+	return sy_step_variable(spank, name, list, size);
+}
+
+long sy_step_count_nodes(spank_t spank, const struct sy_step *step)
+{
+	char nodes[32], list[256];
+
+	if (find_component(spank, step, nodes, sizeof(nodes)))
+		return sy_step_list_nodes(spank, step, list, sizeof(list)) && !strpbrk(list, "[,")
+			   ? 1
+			   : -1;
 	return sy_step_variable(spank, "SLURM_JOB_NUM_NODES", nodes, sizeof(nodes))
 		   ? strtol(nodes, NULL, 10)
 		   : -1;

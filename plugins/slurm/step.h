@@ -33,7 +33,10 @@ pid_t sy_step_extern_pid(const struct sy_step *step);
 /* A variable of the job's environment; false when it is not there (or empty). */
 bool sy_step_variable(spank_t spank, const char *name, char *value, size_t size);
 
-/* The number of the job's nodes; -1: unknown. */
-long sy_step_nodes_of_job(spank_t spank);
+/* The job's nodes as Slurm writes them ("n[1-3,7]"); false: unknown. */
+bool sy_step_list_nodes(spank_t spank, const struct sy_step *step, char *list, size_t size);
+
+/* Their number; -1: unknown. */
+long sy_step_count_nodes(spank_t spank, const struct sy_step *step);
 
 #endif

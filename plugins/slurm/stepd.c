@@ -128,7 +128,6 @@ static void announce(spank_t spank)
 	} variables[] = {
 	    {"cluster", "SLURM_CLUSTER_NAME"},
 	    {"name", "SLURM_JOB_NAME"},
-	    {"nodes", "SLURM_JOB_NODELIST"},
 	};
 	char value[SY_MESSAGE_MAX - 32];
 	struct rusage waited;
@@ -145,6 +144,8 @@ static void announce(spank_t spank)
 		if (sy_step_variable(spank, variables[i].variable, value, sizeof(value)))
 			sy_queue_send(&queue, "job %s %s", variables[i].field, value);
 	}
+	if (sy_step_list_nodes(spank, &step, value, sizeof(value)))
+		sy_queue_send(&queue, "job nodes %s", value);
 	report_array(spank);
 }
 

@@ -72,15 +72,30 @@ spank_err_t spank_get_item(spank_t spank, spank_item_t item, ...)
 	return rc;
 }
 
+static const char *component_nodes; /* the job is the second component of a heterogeneous one */
+
+/* As Slurm 22.05 sets them in a step over both. */
+static const char *const of_step[][2] = {
+    {"SLURM_HET_SIZE", "2"},
+    {"SLURM_JOB_ID_PACK_GROUP_0", "4710"},
+    {"SLURM_JOB_ID_PACK_GROUP_1", "4711"},
+    {"SLURM_JOB_NODELIST", "n[1-5]"},
+    {"SLURM_JOB_NODELIST_PACK_GROUP_0", "n1"},
+    {"SLURM_JOB_NODELIST_PACK_GROUP_1", NULL},
+};
+
 spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
 {
 	const char *text = strcmp(name, "SLURM_STEELYARD_TAGS") == 0  ? tags_variable
 			   : strcmp(name, "SLURM_JOB_NAME") == 0      ? "a name"
-			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? "1"
+			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? (component_nodes ? "5" : "1")
 			   : strcmp(name, "SLURMD_NODENAME") == 0     ? "n9"
 								      : "";
 
 	(void)spank;
+	for (size_t i = 0; component_nodes && i < sizeof(of_step) / sizeof(of_step[0]); i++)
+		if (strcmp(name, of_step[i][0]) == 0)
+			text = of_step[i][1] ? of_step[i][1] : component_nodes;
 	(void)snprintf(value, (size_t)size, "%s", text);
 	return *text ? ESPANK_SUCCESS : ESPANK_ENV_NOEXIST;
 }

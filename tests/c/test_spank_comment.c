@@ -41,6 +41,20 @@ static void test_request(const char *path)
 	is_string(last_info, "", "and what is no news is not");
 }
 
+/* In a step over several components of a heterogeneous job, variables of the job name all nodes. */
+static void test_component(const char *path)
+{
+	component_nodes = "n5";
+	end_of_step(path, "true");
+	ok(strncmp(last_request("own"), "{\"nodes\":1,", 11) == 0, "the component's one node: %s",
+	   last_request("own"));
+	component_nodes = "n[2-5]";
+	end_of_step(path, "true");
+	ok(!strstr(last_request("own"), "\"nodes\":5"), "and never those of all: %s",
+	   last_request("own"));
+	component_nodes = NULL;
+}
+
 static void test_program_that_hangs(const char *path)
 {
 	char mark[96], program[256];
@@ -115,6 +129,7 @@ int main(int argc, char **argv)
 	(void)snprintf(run, sizeof(run), "%s/run", dir);
 	(void)mkdir(run, 0700);
 	test_request(path);
+	test_component(path);
 	test_program_that_hangs(path);
 	test_no_program(path);
 	test_what_it_has_of_the_job(path);

@@ -119,6 +119,7 @@ def test_each_component_of_a_heterogeneous_job_counts_once(lab: Lab) -> None:
         (record,) = lab.records(str(job), 1)
         half = {name: value / 2 for name, value in known.items()}
         assert_true(half, record["cpu"]["cpu_s"], record["io"], 1)
+        assert record["job"]["nodes"] == record["node"]
 
 
 def test_orphans_that_a_sample_sees_are_counted(lab: Lab) -> None:
