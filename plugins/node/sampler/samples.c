@@ -192,17 +192,18 @@ static bool may_have_begun(const struct sy_child *child)
 	return child->sampling->parent || poll(&messages, 1, 0) > 0;
 }
 
-/* On a busy node, or with a record folder that does not answer, the first sample comes long after
- * the sampler's launch. If the job has begun by then, elapsed_s begins at the launch. */
+/* On a busy node, or with a record folder that does not answer, the first sample comes after the
+ * job's begin: then elapsed_s begins at the sampler's launch. */
 static void start_clock(struct sy_sampler *s, int64_t now)
 {
 	int64_t launched_us = s->child->sampling->launched_us;
 
 	s->start_us = now;
-	if (!launched_us || now - launched_us <= SY_STALL_US || !may_have_begun(s->child))
+	if (!launched_us || !may_have_begun(s->child))
 		return;
 	s->start_us = launched_us;
-	s->status.late_us = now - launched_us;
+	if (now - launched_us > SY_STALL_US)
+		s->status.late_us = now - launched_us;
 }
 
 void sy_sampler_sample(struct sy_sampler *s, enum sy_reading reading)
