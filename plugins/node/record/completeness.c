@@ -124,10 +124,12 @@ static const char *job_processes_reason(const struct sy_status *status, char *te
 static const char *command_reason(const struct sy_status *status, const struct sy_exact *exact,
 				  char *text, size_t size)
 {
-	if (exact->known && exact->left_behind)
+	bool counted = status->io_source == SY_SOURCE_BPF;
+
+	if (exact->known && exact->left_behind && (!counted || status->survivors))
 		return "processes that the command left behind ran on when it ended: cpu and io "
 		       "lack what they used";
-	if (!sy_exact_lacks(exact, status))
+	if (counted || !sy_exact_lacks(exact, status))
 		return NULL;
 	(void)snprintf(text, size,
 		       "samples show %.2f s more CPU than the command has waited for: cpu and io "
@@ -142,7 +144,7 @@ static const char *processes_reason(const struct sy_status *status, const struct
 {
 	bool counted = status->io_source == SY_SOURCE_BPF;
 
-	if (!counted && exact)
+	if (exact)
 		return command_reason(status, exact, text, size);
 	if (counted && status->survivors) {
 		(void)snprintf(text, size,

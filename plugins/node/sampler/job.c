@@ -111,16 +111,17 @@ static void note_living(struct sy_job *job, int64_t at_us, uint64_t living_ns)
 }
 
 /* Processes at work when the job ends, where no cgroup lets anybody end them with it. A process
- * that has ended since the earlier reading is not at work, however much it used. */
+ * that has ended since the earlier reading is not at work, however much it used. A command may be
+ * too short for an earlier reading: then nobody knows that what it left behind rests. */
 static int64_t count_survivors(const struct sy_job *job, bool end, int64_t now_us)
 {
 	const struct sy_bpf_answer *now = &job->kernel->now;
 	const struct sy_living *before = &job->living[now_us - job->living[0].at_us < REST_US];
+	bool of_job = job->period_us && !job->group_counts && !job->end_requested;
 
-	if (!end || !job->period_us || job->group_counts || job->end_requested || job->exact ||
-	    !before->at_us)
+	if (!end || !(of_job || job->exact) || (!before->at_us && !job->exact))
 		return 0;
-	return (int64_t)now->living_ns / 1000 - before->cpu_us >= AT_WORK_US
+	return !before->at_us || (int64_t)now->living_ns / 1000 - before->cpu_us >= AT_WORK_US
 		   ? (int64_t)now->processes
 		   : 0;
 }

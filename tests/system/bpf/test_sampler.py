@@ -378,3 +378,25 @@ def test_a_process_at_work_when_the_job_ends_makes_the_record_incomplete(
     if how == "works":
         assert record["incomplete_reason"].startswith("1 processes of the job were still at work")
         assert record["incomplete_of"] == "processes"
+
+
+@pytest.mark.parametrize(
+    ("command", "lasts_s", "works"),
+    [("exec sleep 60", 0.4, False), ("while :; do :; done", 0.4, True), ("while :; do :; done", 0, True)],
+)
+def test_a_command_that_leaves_a_process_at_work_has_an_incomplete_record(
+    able: None, sampler: Sampler, tmp_path: Path, command: str, lasts_s: float, works: bool
+) -> None:
+    """It said complete, with 0.06 s of the 0.3 s that its daemon used; a daemon that rests uses nothing."""
+    pid = tmp_path / "pid"
+    line = f"sh -c 'echo $$ >{pid}; {command}' & until [ -s {pid} ]; do :; done; sleep {lasts_s}"
+    prefix = ("unshare", "--mount", "bash", "-c", 'mount -t bpf bpf /sys/fs/bpf; exec "$@"', "-")
+    done, measured = sampler.run(["sh", "-c", line], "--rate", "10", prefix=prefix)
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert done.returncode == 0
+    record = measured.record
+    assert record["io"]["source"] == "bpf", record["missing"].get("bpf.missed_ends")
+    assert record["complete"] is not works
+    if works:
+        assert record["incomplete_of"] == "processes"
+        assert "left behind" in record["incomplete_reason"]
