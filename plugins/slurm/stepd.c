@@ -1,6 +1,8 @@
 #include "spank_steelyard.h"
 
+#include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include "cold_cache.h"
 #include "conditions.h"
 #include "config.h"
+#include "counters/cgroup.h"
 #include "job_cgroup.h"
 #include "exclusive.h"
 #include "admin_comment.h"
@@ -195,6 +198,26 @@ void sy_stepd_start(spank_t spank)
 	sy_conditions_start(spank, &config, &step, &queue);
 }
 
+/* No task of this step runs yet, of a job's first step none at all: what its cgroup has counted is
+ * the extern step's start, or was left by an earlier start of the job. */
+static void report_earlier_use(const char *path)
+{
+	cleanup_close int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct sy_cgroup group;
+	int64_t used_us;
+
+	sy_cgroup_init(&group);
+	if (strlen(path) >= sizeof(group.path))
+		return;
+	(void)strcpy(group.path, path);
+	sy_cgroup_open_missing(&group, root);
+	used_us = sy_cgroup_cpu_us(&group);
+	sy_cgroup_close_cpu(&group);
+	sy_cgroup_close_memory(&group);
+	if (used_us != SY_UNKNOWN)
+		sy_queue_send(&queue, "counted %lld", (long long)used_us);
+}
+
 /* The cgroup that is the whole job's: this step's, or one of its tasks' knows it. */
 static void report_cgroup(spank_t spank)
 {
@@ -208,6 +231,7 @@ static void report_cgroup(spank_t spank)
 		if (!sy_job_cgroup_read(task, step.job_id, path, sizeof(path)))
 			return;
 	}
+	report_earlier_use(path);
 	sy_queue_send(&queue, "cgroup %s", path);
 }
 

@@ -86,11 +86,12 @@ static const char *const of_step[][2] = {
 
 spank_err_t spank_getenv(spank_t spank, const char *name, char *value, int size)
 {
-	const char *text = strcmp(name, "SLURM_STEELYARD_TAGS") == 0  ? tags_variable
-			   : strcmp(name, "SLURM_JOB_NAME") == 0      ? "a name"
-			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0 ? (component_nodes ? "5" : "1")
-			   : strcmp(name, "SLURMD_NODENAME") == 0     ? "n9"
-								      : "";
+	const char *text = strcmp(name, "SLURM_STEELYARD_TAGS") == 0 ? tags_variable
+			   : strcmp(name, "SLURM_JOB_NAME") == 0     ? "a name"
+			   : strcmp(name, "SLURM_JOB_NUM_NODES") == 0
+			       ? (component_nodes ? "5" : "1")
+			   : strcmp(name, "SLURMD_NODENAME") == 0 ? "n9"
+								  : "";
 
 	(void)spank;
 	for (size_t i = 0; component_nodes && i < sizeof(of_step) / sizeof(of_step[0]); i++)

@@ -47,6 +47,8 @@ static void test_good(void)
 		ok(message.has_bytes, "its bytes");
 	if (good("done 12 1"))
 		ok(message.number[0] == 1 && !message.has_bytes, "CPU time without bytes");
+	if (good("counted 300000"))
+		is_int(message.number[0], 300000, "counted: microseconds");
 	if (good("peak 9007199254740993"))
 		is_int(message.number[0], 9007199254740993, "its bytes");
 	if (good("cache {\"requested\": \"cold\", \"done\": [\"page cache\"], \"refused\": []}"))
@@ -126,6 +128,8 @@ static void test_bad(void)
 	bad("done 1 2 ", "CPU_US");
 	bad("done 1 -2", "CPU_US");
 	bad("done 1 2 3 4 5 -6", "CPU_US");
+	bad("counted -1", "expected microseconds");
+	bad("counted 1 2", "expected microseconds");
 	bad("peak 0", "expected bytes");
 	bad("peak 1 2", "expected bytes");
 	bad("peak -5", "expected bytes");

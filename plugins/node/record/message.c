@@ -67,6 +67,15 @@ static int parse_peak(const char *text, struct sy_message *message, struct sy_er
 		   : sy_fail(err, "peak '%s': expected bytes", text);
 }
 
+static int parse_counted(const char *text, struct sy_message *message, struct sy_error *err)
+{
+	const char *end = sy_number(text, &message->number[0]);
+
+	return end && !*end && message->number[0] >= 0
+		   ? 0
+		   : sy_fail(err, "counted '%s': expected microseconds of CPU", text);
+}
+
 /* A group below the mount points, and nowhere else. */
 static int parse_cgroup(const char *text, struct sy_message *message, struct sy_error *err)
 {
@@ -227,6 +236,7 @@ static const struct {
 } words[] = {
     {"root", SY_WORD_ROOT, parse_root},
     {"cgroup", SY_WORD_CGROUP, parse_cgroup},
+    {"counted", SY_WORD_COUNTED, parse_counted},
     {"tag", SY_WORD_TAG, parse_tag},
     {"rate", SY_WORD_RATE, parse_rate},
     {"exclusive", SY_WORD_EXCLUSIVE, parse_exclusive},
@@ -263,7 +273,7 @@ int sy_message_parse(const char *text, struct sy_message *message, struct sy_err
 	}
 	return sy_fail(
 	    err,
-	    "'%.*s' is none of root, cgroup, tag, rate, exclusive, job, done, "
+	    "'%.*s' is none of root, cgroup, counted, tag, rate, exclusive, job, done, "
 	    "peak, cache, unmet, gpus, totals, leave, lost, late, intime, session, attach, "
 	    "end",
 	    (int)(length < 40 ? length : 40), text);

@@ -20,9 +20,11 @@ enum sy_word {
 	 * faults of children it has waited for. SINCE_NS: PID registered itself in the kernel's
 	 * count then (CLOCK_MONOTONIC); 0: not. */
 	SY_WORD_ROOT,
-	SY_WORD_CGROUP,	   /* cgroup PATH: the job's, as in /proc/PID/cgroup */
-	SY_WORD_TAG,	   /* tag KEY=VALUE: the last value counts */
-	SY_WORD_RATE,	   /* rate HZ: 0.001 to 1000; 0: totals only */
+	SY_WORD_CGROUP,	 /* cgroup PATH: the job's, as in /proc/PID/cgroup */
+	SY_WORD_COUNTED, /* counted CPU_US: by this cgroup, before any task of the job began; first
+			  */
+	SY_WORD_TAG,	 /* tag KEY=VALUE: the last value counts */
+	SY_WORD_RATE,	 /* rate HZ: 0.001 to 1000; 0: totals only */
 	SY_WORD_EXCLUSIVE, /* exclusive yes|no: job.exclusive; after a no a yes changes nothing */
 	SY_WORD_JOB,	   /* job FIELD VALUE: the last value counts */
 	/* done PID CPU_US [RCHAR WCHAR READ WRITE]: root PID ends; final counters, reaped children
@@ -51,8 +53,8 @@ enum sy_word {
 struct sy_message {
 	enum sy_word word;
 	pid_t pid;	   /* root, done, session, attach */
-	int64_t number[5]; /* done: µs, rchar, wchar, read, write; peak: bytes; totals: the
-			    * question's number, or -1 */
+	int64_t number[5]; /* done: µs, rchar, wchar, read, write; peak: bytes; counted:
+			    * µs; totals: the question's number, or -1 */
 	bool has_bytes;	   /* done: the last four */
 	double rate_hz;
 	bool exclusive;

@@ -105,7 +105,7 @@ static void prepare(struct sy_child *child)
 	s.child = child;
 	s.wall = child->wall;
 	s.job.kernel = child->kernel;
-	s.job.launched_us = child->sampling->launched_us;
+	s.job.counted_us = SY_UNKNOWN;
 	s.status.cpu_source = s.status.memory_source = SY_SOURCE_PROCESSES;
 	s.status.io_source = SY_SOURCE_PROCESSES;
 	s.status.user_us = s.status.system_us = s.status.max_memory_bytes = SY_UNKNOWN;

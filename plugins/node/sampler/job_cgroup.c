@@ -1,12 +1,7 @@
 #include "sampler/job_cgroup.h"
 
-#include "base/clock.h"
 #include "counters/process_alive.h"
-#include "counters/process_list.h"
 #include "sampler/job_totals.h"
-
-#include <time.h>
-#include <unistd.h>
 
 int64_t sy_job_cgroup_us(struct sy_job *job)
 {
@@ -31,27 +26,25 @@ static void close_stale_groups(struct sy_job *job)
 
 #define ROUNDING_US 50000
 
-/* Slurm's extern step launches the sampler before anything of the job runs: what the node's
- * processors can have done since then may be the job's, of processes that have ended and that
- * nobody has waited for. More was left by an earlier start of the job. */
-static int64_t unseen_limit_us(struct sy_job *job)
+/* How much of what the group has counted is the job's, whose processes show `total_us`. */
+static int64_t own_part_us(const struct sy_job *job, int64_t found_us, int64_t total_us)
 {
-	struct sy_processes *processes = &job->processes;
-	int64_t since_us = sy_now_us(CLOCK_MONOTONIC) - job->launched_us, limit_us;
+	/* A PBS prologue runs in the group before anything of the job does: all that the
+	 * processes do not show is the prologue's. */
+	int64_t rounding_us = job->processes.starter.pid ? 0 : ROUNDING_US;
+	/* In the group of the extern step its start does not count anyway. */
+	int64_t earlier_us = job->by_steps && job->counted_us <= ROUNDING_US ? 0 : job->counted_us;
 
-	if (!job->launched_us || !processes->extern_daemon ||
-	    sy_process_find(processes, processes->extern_daemon))
-		return ROUNDING_US;
-	limit_us = since_us * sysconf(_SC_NPROCESSORS_CONF);
-	return limit_us > ROUNDING_US ? limit_us : ROUNDING_US;
+	if (job->counted_us != SY_UNKNOWN)
+		return found_us > earlier_us ? found_us - earlier_us : 0;
+	/* Living processes have waited for others, whose times are rounded to clock ticks. So
+	 * little beyond them is that rounding, and no earlier job's. */
+	return found_us < total_us + rounding_us ? found_us : total_us;
 }
 
 /* The group is read before and after the clocks of processes that may be running in it. */
 void sy_job_cgroup_begin_counting(struct sy_job *job)
 {
-	/* A PBS prologue runs in the group before anything of the job does: all that the
-	 * processes do not show is the prologue's. */
-	int64_t limit_us = job->processes.starter.pid ? 0 : unseen_limit_us(job);
 	int64_t before_us, after_us, total_us, found_us, used_us;
 
 	before_us = sy_job_cgroup_us(job);
@@ -60,10 +53,8 @@ void sy_job_cgroup_begin_counting(struct sy_job *job)
 	if (job->cgroup.cpu_source == SY_SOURCE_NONE || before_us == SY_UNKNOWN ||
 	    after_us == SY_UNKNOWN)
 		return;
-	/* Living processes have waited for others, whose times are rounded to clock ticks: as
-	 * little as that beyond them is no earlier job's. */
 	found_us = (before_us + after_us) / 2;
-	used_us = found_us < total_us + limit_us ? found_us : total_us;
+	used_us = own_part_us(job, found_us, total_us);
 	if (job->by_steps)
 		sy_step_groups_count_from(&job->steps, found_us, used_us);
 	else

@@ -26,7 +26,7 @@ struct sy_job {
 	bool group_counts;  /* the cgroup's CPU counts for the job, from a known beginning */
 	bool group_unused;  /* when it was read last it had counted nothing */
 	bool end_requested; /* by the process that named the job: its later work is not the job's */
-	int64_t launched_us; /* the sampler, by CLOCK_MONOTONIC; 0: unknown */
+	int64_t counted_us; /* by the cgroup, before any task of the job began; or SY_UNKNOWN */
 	int64_t period_us;  /* from one sample to the next; 0: totals alone */
 	bool exact;	    /* the counters of a command that has ended are known */
 };

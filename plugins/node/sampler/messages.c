@@ -173,6 +173,10 @@ static void handle_message(struct sy_sampler *s, const char *text, const struct 
 	case SY_WORD_CGROUP:
 		use_cgroup(s, message.value);
 		break;
+	case SY_WORD_COUNTED:
+		if (!s->job.cgroup.path[0]) /* the first one is the whole job's */
+			s->job.counted_us = message.number[0];
+		break;
 	case SY_WORD_RATE:
 		handle_rate(s, message.rate_hz);
 		break;

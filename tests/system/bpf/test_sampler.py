@@ -382,7 +382,11 @@ def test_a_process_at_work_when_the_job_ends_makes_the_record_incomplete(
 
 @pytest.mark.parametrize(
     ("command", "lasts_s", "works"),
-    [("exec sleep 60", 0.4, False), ("while :; do :; done", 0.4, True), ("while :; do :; done", 0, True)],
+    [
+        ("exec sleep 60", 0.4, False),
+        ("while :; do :; done", 0.4, True),
+        ("while :; do :; done", 0, True),
+    ],
 )
 def test_a_command_that_leaves_a_process_at_work_has_an_incomplete_record(
     able: None, sampler: Sampler, tmp_path: Path, command: str, lasts_s: float, works: bool

@@ -269,7 +269,7 @@ def test_send_refuses_a_message_it_does_not_know(sampler: Any) -> None:
         capture_output=True, text=True, check=False, timeout=90,
     )  # fmt: skip
     assert done.returncode == 2
-    assert "'dance' is none of root, cgroup, tag" in done.stderr
+    assert "'dance' is none of root, cgroup, counted" in done.stderr
     attached.end()
 
 
