@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "base/exec.h"
 #include "base/file.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
@@ -336,6 +337,7 @@ int main(int argc, char **argv)
 	struct options options = {.base = SY_BPF_BASE};
 	const char *name = argc > 1 ? argv[1] : "";
 
+	sy_open_streams();
 	/* A parent that ignores it leaves us children that cannot be waited for. */
 	(void)signal(SIGCHLD, SIG_DFL);
 	if (!strcmp(name, "--help")) {

@@ -4,6 +4,7 @@
 
 #include <slurm/slurm.h>
 
+#include "base/exec.h"
 #include "slurmdb.h"
 
 static const char help[] =
@@ -39,6 +40,7 @@ int main(int argc, char **argv)
 {
 	const char *option = argc > 1 ? argv[1] : "";
 
+	sy_open_streams();
 	if (argc == 2 && !strcmp(option, "--help")) {
 		(void)fputs(help, stdout);
 		return 0;

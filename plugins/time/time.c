@@ -7,6 +7,7 @@
  *
  * Linked statically: it is brought into images whose C library may be any. */
 #include "base/clock.h"
+#include "base/exec.h"
 #include "base/line.h"
 #include "counters/command_usage.h"
 #include "counters/processes.h"
@@ -126,6 +127,7 @@ int main(int argc, char **argv)
 	pid_t command;
 	int signals;
 
+	sy_open_streams();
 	if (argc == 2 && !strcmp(argv[1], "--help"))
 		return fputs(help, stdout) < 0;
 	if (argc < 3) {

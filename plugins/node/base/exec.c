@@ -376,6 +376,14 @@ void sy_keep_descriptors(const int *fds, int count)
 	sy_close_from(count);
 }
 
+/* Descriptors are given from the lowest on. Closed in what we execute. */
+void sy_open_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			(void)open("/dev/null", O_RDWR | O_CLOEXEC);
+}
+
 void sy_silence_streams(int last)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);

@@ -78,6 +78,9 @@ bool sy_read_pipes(struct sy_pipe *pipes, int count, int limit_ms);
 #define SY_KEPT_MAX 6
 void sy_keep_descriptors(const int *fds, int count);
 
+/* At a program's start: no file of ours becomes a standard stream that our parent has closed. */
+void sy_open_streams(void);
+
 /* Point descriptors 0 to `last` to /dev/null: who waits for their end does not wait for us. */
 void sy_silence_streams(int last);
 

@@ -1,4 +1,5 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
+#include "base/exec.h"
 #include "base/json_document.h"
 #include "counters/command_usage.h"
 #include "program/command_line.h"
@@ -109,6 +110,7 @@ int main(int argc, char **argv)
 	    "COMMAND",	      8,
 	    commands,	      COUNT(commands)};
 
+	sy_open_streams();
 	if (argc == 2 && !strcmp(argv[1], "--version")) {
 		(void)printf("steelyard-node %s\n", SY_VERSION);
 		return SY_EXIT_DONE;

@@ -34,6 +34,30 @@ def test_exits_with_the_commands_exit_code(sampler: Any, code: int) -> None:
     assert measured.record["complete"] is True
 
 
+@pytest.mark.parametrize("program", ["steelyard-node", "steelyard-time"])
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_standard_streams_are_no_files_of_ours(
+    sampler: Any, tmp_path: Path, program: str, closed: str
+) -> None:
+    """The descriptor of signals was stdin, which /dev/null replaced: the program waited for ever."""
+    seen, usage = tmp_path / "seen", tmp_path / "usage"
+    seen.touch()
+    command = ["sh", "-c", 'for i in 0 1 2; do [ -e /proc/$$/fd/$i ] || echo $i >>"$0"; done', seen]
+    arguments, folder = sampler.arguments()
+    argv = (
+        [find_program("steelyard-time"), usage]
+        if program == "steelyard-time"
+        else [*arguments, "--"]
+    )
+    subprocess.run(
+        ["bash", "-c", f'exec "$@" {closed}', "-", *argv, *command], check=True, timeout=30
+    )
+    assert seen.read_text().split() == [digit for digit in closed if digit.isdigit()]
+    if program == "steelyard-node":
+        (record,) = folder.glob("*.json")
+        assert json.loads(record.read_text())["complete"] is True
+
+
 def test_exits_with_128_and_the_signal_of_a_killed_command(sampler: Any) -> None:
     done, measured = sampler.run(["sh", "-c", "kill -9 $$"])
     assert done.returncode == 128 + signal.SIGKILL
