@@ -60,8 +60,20 @@ def format_usage() -> str:
     )
 
 
+def open_standard_streams() -> None:
+    """Open /dev/null in the place of each stream that the parent has closed.
+
+    Else a file of ours would take its number, and what is printed would be an error.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest free number
+            setattr(sys, name, os.fdopen(null, mode, encoding="utf-8"))
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the return value is the exit code of the process."""
+    open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal without `±` gets `?`

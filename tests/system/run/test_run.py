@@ -31,6 +31,18 @@ def test_one_run_has_the_terminal_for_itself_and_no_spread() -> None:
     assert "…" not in line
 
 
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_closed_standard_streams_change_nothing(tmp_path: Path, closed: str) -> None:
+    """With stdin closed the run never ended; with another one it ended in a traceback."""
+    figures = tmp_path / "figures.json"
+    words = [*RUN, "--export", figures, "--", "sh", "-c", "exit 3"]
+    done = subprocess.run(
+        ["bash", "-c", f'exec "$@" {closed}', "-", *words], check=False, timeout=60
+    )
+    assert done.returncode == 3
+    assert json.loads(figures.read_text())["commands"][0]["runs"][0]["exit_code"] == 3
+
+
 def test_where_a_parent_has_left_sigchld_ignored_the_exit_code_is_the_commands() -> None:
     before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     try:
