@@ -27,6 +27,7 @@ MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
 # are in each cell, for gray print.
 ACROSS = (55, 24)  # letters that fit below the cells of one panel, or of each of two
 ROW_NAME = (24, 12)  # letters of a row's name in these cases
+PANEL_TITLE = (figures_labels.TITLE, 34)  # letters of a line above a panel
 NAME_LINES = 3  # of a column's name at most
 COLOUR_MAP = "PuOr_r"
 
@@ -69,9 +70,9 @@ def plot_heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Dr
     image: Any = None
     for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
-    titles = figures_labels.wrap_titles([o for o, _ in chosen], figures_labels.TITLE // columns)
+    titles = figures_labels.wrap_titles([o for o, _ in chosen], PANEL_TITLE[columns - 1])
     for axes, title, (_, cells) in zip(grid.flat, titles, chosen, strict=False):
-        image = draw_panel(axes, cells, levels, names, limit)
+        image = draw_panel(axes, cells, levels, names, limit, ACROSS[columns - 1])
         axes.set_xlabel(factors[1])
         axes.set_title(title, fontsize=8.5)
     for line in grid:
@@ -150,9 +151,14 @@ def choose_text_colour(behind: Sequence[float]) -> str:
 
 
 def draw_panel(
-    axes: Axes, cells: Grid, levels: list[list[str]], names: list[list[str]], limit: float
+    axes: Axes,
+    cells: Grid,
+    levels: list[list[str]],
+    names: list[list[str]],
+    limit: float,
+    across: int,
 ) -> Any:
-    """Draw the colors with a number in each cell; see format_cell()."""
+    """Draw the colors with a number in each cell; see format_cell(). `across`: letters that fit."""
     import numpy as np
 
     numbers = [
@@ -160,6 +166,7 @@ def draw_panel(
     ]
     shades = [[math.nan if v is None else v for v in line] for line in numbers]
     size = 8 if len(levels[1]) <= MAX_LEVELS // 2 else 6.5
+    fits = len("baseline") < across // len(levels[1])
     image = axes.imshow(shades, cmap=COLOUR_MAP, vmin=-limit, vmax=limit, aspect="auto")
     for y, row_level in enumerate(levels[0]):
         for x, column_level in enumerate(levels[1]):
@@ -168,20 +175,22 @@ def draw_panel(
             colour = (
                 DARK if value is None else choose_text_colour(image.to_rgba(np.array([value]))[0])
             )
-            axes.text(x, y, format_cell(row), ha="center", va="center", fontsize=size, color=colour)
+            text = format_cell(row, "baseline" if fits else "base")
+            axes.text(x, y, text, ha="center", va="center", fontsize=size, color=colour)
     axes.set_xticks(range(len(levels[1])), names[1], fontsize=8)
     axes.set_yticks(range(len(levels[0])), names[0], fontsize=8)
     axes.grid(visible=False)
     return image
 
 
-def format_cell(row: Row | None) -> str:
-    """Format `+37`, `(−2)` if not shown to differ, `baseline`, `–` without a value."""
+def format_cell(row: Row | None, baseline: str) -> str:
+    """Format `+37`, `(−2)` if not shown to differ, the word for the baseline, `–` without a
+    value."""
     if row is None:
         return "–"
     value = read_value(row)
     if value is None:
-        return "baseline" if row.group.label == row.group.baseline_label else "–"
+        return baseline if row.group.label == row.group.baseline_label else "–"
     text = f"{value:+.{0 if abs(value) >= 10 else 1}f}".replace("-", "−")
     differs = row.verdict is not None and row.verdict.direction in SHOWN
     return text if differs else f"({text})"

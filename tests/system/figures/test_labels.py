@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -120,10 +121,8 @@ KINDS = (
 )  # fmt: skip
 
 
-@pytest.mark.filterwarnings("error::UserWarning")  # of a layout that finds no room
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: str) -> None:
-    figure = drawings[kind].figure
+def check_texts(figure: Figure) -> None:
+    """Check that no text is cut or overlaps another one."""
     with use_style():
         lay_out(figure)
         figure.canvas.draw()  # type: ignore[attr-defined]
@@ -137,6 +136,32 @@ def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: s
         across = min(one.x1, other.x1) - max(one.x0, other.x0)
         down = min(one.y1, other.y1) - max(one.y0, other.y0)
         assert across < 2 or down < 2, (a, b)
+
+
+@pytest.mark.filterwarnings("error::UserWarning")  # of a layout that finds no room
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_is_cut_or_lies_on_another(drawings: dict[str, Drawing], kind: str) -> None:
+    check_texts(drawings[kind].figure)
+
+
+def test_two_panels_of_a_heat_map_have_room_for_their_words(
+    synthetic: ModuleType, tmp_path: Path
+) -> None:
+    """Narrow cells of the baseline, and a long level above them."""
+    factors = {
+        "threads": [1, 2, 4, 8],
+        "kind": ["short", "a rather long level name of the first kind"],
+        "inp": ["in1", "in2", "input of a long name"],
+    }
+    maker = synthetic.StudyMaker("two", factors, {"kind": "short", "inp": "in2"})
+    for number, level in itertools.product(range(1, 4), itertools.product(*factors.values())):
+        run = maker.run("app", {}, dict(zip(factors, level, strict=True)), number, elapsed_s=1.0)
+        maker.result(run, "seconds", 1.0 + 0.01 * number, "s")
+    summary = summarize(maker.write(tmp_path))
+    rows = [row for row in summary.rows if row.metric.name == "seconds"]
+    drawing = found(draw_heat(summary, rows))
+    assert len(drawing.figure.axes) == 3, "two panels and the scale of colors"
+    check_texts(drawing.figure)
 
 
 def test_a_level_that_is_no_number_is_named_below_the_lines(drawings: dict[str, Drawing]) -> None:
