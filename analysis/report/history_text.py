@@ -23,7 +23,7 @@ from steelyard.analysis.report.phrases import (
 )
 from steelyard.analysis.sources.session_files import Session
 from steelyard.analysis.stats.basics import Estimate
-from steelyard.analysis.stats.change_points import Change, Drift
+from steelyard.analysis.stats.change_points import MIN_SESSIONS, Change, Drift
 from steelyard.analysis.stats.number_format import format_mean, format_quantity
 from steelyard.analysis.stats.overhead import Overhead
 from steelyard.analysis.summary.machine_tags import tag_label
@@ -267,6 +267,8 @@ def describe_power(history: History) -> str:
     ]
     sizes = f"{counted(len(history.series), 'main figure')} in {counted(len(history.sessions), 'session')}"
     has_changes = bool(history.events or history.drifts)
+    if not has_changes and len(history.sessions) < MIN_SESSIONS:
+        return f"No change was looked for: {sizes}; changes are looked for from {MIN_SESSIONS} sessions on."
     lead = "" if has_changes else f"No change was found: {sizes}. "
     if not known:
         return f"{lead}How small a change would have been found is not known: {describe_missing_power(history)}."

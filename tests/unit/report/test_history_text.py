@@ -222,6 +222,15 @@ def test_a_single_odd_session_is_told_as_an_outlier() -> None:
     assert "Outliers in app, no change: session 2026-11-10." in texts
 
 
+def test_in_few_sessions_no_change_is_looked_for() -> None:
+    """A step of 4 % in the last two of seven is not denied."""
+    plan = Plan(seconds=lambda n, node: 10.4 if n >= 5 else 10.0)
+    assert describe_history(history_of(plan, 7))[0] == (
+        "No change was looked for: 1 main figure in 7 sessions; "
+        "changes are looked for from 8 sessions on."
+    )
+
+
 def test_figures_of_unlike_noise_are_named_with_what_would_have_been_missed() -> None:
     plan = Plan(seconds=lambda n, node: 10.0, variants=("quiet", "loud"))
     quiet, loud = history_of(plan, SESSIONS).series
