@@ -78,7 +78,7 @@ def total_row(total: Total) -> tuple[str, ...]:
     """Return a row for the headings of totals()."""
     return (
         total.path if total.path.endswith(f".{total.name}") else f"{total.path} (`{total.name}`)",
-        COPIES[total.told_in],
+        COPIES[total.reported_in],
         "largest" if total.over_nodes == "LARGEST" else "sum",
         WHOSE[total.whose],
         total.meaning,

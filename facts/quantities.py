@@ -40,7 +40,7 @@ class Total:
     over_time: str  # LAST, LARGEST
     over_nodes: str  # SUM, LARGEST
     whose: str  # NODE, PROCESSES, REAPED, SAMPLER
-    told_in: str  # RECORD, DATABASE, COMMENT, BOTH, METRIC
+    reported_in: str  # RECORD, DATABASE, COMMENT, BOTH, METRIC
     run_name: str  # in `steelyard run`; empty: not shown
     heading: str  # in `steelyard show`; empty: not shown
     words: str
@@ -59,12 +59,12 @@ class Total:
     @property
     def in_database(self) -> bool:
         """Whether the table `records` has the total."""
-        return self.told_in in ("DATABASE", "BOTH", "METRIC")
+        return self.reported_in in ("DATABASE", "BOTH", "METRIC")
 
     @property
     def in_comment(self) -> bool:
         """Whether the sampler's answer and AdminComment have the total."""
-        return self.told_in in ("COMMENT", "BOTH", "METRIC")
+        return self.reported_in in ("COMMENT", "BOTH", "METRIC")
 
     @property
     def is_of_node(self) -> bool:
@@ -87,6 +87,6 @@ def cells_of(kind: str) -> Iterator[list[str]]:
 COLUMNS = tuple(Column(*cells) for cells in cells_of("COLUMN"))
 TOTALS = {total.name: total for total in (Total(*cells) for cells in cells_of("TOTAL"))}
 # The metrics of every run, summed over its nodes.
-METRICS = {name: total for name, total in TOTALS.items() if total.told_in == "METRIC"}
+METRICS = {name: total for name, total in TOTALS.items() if total.reported_in == "METRIC"}
 # The metrics that are last values of the samples.
 COUNTERS = tuple(name for name, total in METRICS.items() if not total.is_largest)

@@ -102,7 +102,7 @@ def _grown(file: str, before: Counts, after: Counts) -> Counts:
     return grown
 
 
-def _told(grown: Counts, names: dict[str, str]) -> list[Result]:
+def _make_named_results(grown: Counts, names: dict[str, str]) -> list[Result]:
     """Return metrics that are one counter each; the unit follows from the name."""
     return [
         Result(metric, float(grown[name]), "bytes" if metric.endswith("_bytes") else "1", 1)
@@ -142,7 +142,7 @@ def _nfs(grown: Counts) -> list[Result]:
         "nfs_read_operations": "READ.ops",
         "nfs_write_operations": "WRITE.ops",
     }
-    found = _told(grown, {name: name for name in NFS_BYTES} | rpc)
+    found = _make_named_results(grown, {name: name for name in NFS_BYTES} | rpc)
     for name in ("READ", "WRITE"):
         operations = grown[f"{name}.ops"]
         for time in ("rtt", "execute") if operations else ():
@@ -173,7 +173,7 @@ def _lustre(grown: Counts) -> list[Result]:
     }
     if "hits" in grown:
         names |= {"lustre_readahead_hits": "hits", "lustre_readahead_misses": "misses"}
-    return _told(grown, names)
+    return _make_named_results(grown, names)
 
 
 def _glusterfs_counts(file: str, text: str) -> Counts:
@@ -194,7 +194,7 @@ def _glusterfs(grown: Counts) -> list[Result]:
         name: sum(value for key, value in grown.items() if key.endswith(f" {name}"))
         for name in GLUSTERFS.values()
     }
-    return _told(sums, GLUSTERFS)
+    return _make_named_results(sums, GLUSTERFS)
 
 
 def _orangefs_counts(file: str, text: str) -> Counts:
@@ -205,7 +205,9 @@ def _orangefs_counts(file: str, text: str) -> Counts:
 
 
 def _orangefs(grown: Counts) -> list[Result]:
-    return _told(grown, {"orangefs_read_calls": "read", "orangefs_write_calls": "write"})
+    return _make_named_results(
+        grown, {"orangefs_read_calls": "read", "orangefs_write_calls": "write"}
+    )
 
 
 READERS: dict[str, tuple[Callable[[str, str], Counts], Callable[[Counts], list[Result]]]] = {

@@ -68,7 +68,7 @@ def read_text(folder: Path, client: int, program: str) -> str:
     except OSError as error:
         raise OutputError(name, f"cannot be read: {error.strerror}") from error
     if not data.strip():
-        message = last_words(folder, client)
+        message = last_message(folder, client)
         if message:
             raise FailedError(f"{program} printed nothing and said: {message}")
         raise OutputError(name, f"empty: {program} printed nothing")
@@ -97,7 +97,7 @@ def cut_at_end(
         pass
     if found is None:
         last = (text.rstrip().splitlines() or [""])[-1].strip()[:100]
-        message, origin = last_words(folder, client), output_noise.origin_of_tags(text)
+        message, origin = last_message(folder, client), output_noise.origin_of_tags(text)
         raise OutputError(
             f"out.{client}",
             f"cut short: {expected}; the last line is '{last}'"
@@ -155,7 +155,7 @@ def read_document(
     return document, before
 
 
-def last_words(folder: Path, client: int) -> str:
+def last_message(folder: Path, client: int) -> str:
     """Return the last nonempty line of err.CLIENT, or an empty text."""
     try:
         text = read_tail(folder / f"err.{client}", 4096).decode("utf-8", "replace")

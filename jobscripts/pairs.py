@@ -73,7 +73,7 @@ def _pair(head: re.Match[str], text: str, program: str) -> Pair:
     code = int(head["code"])
     # iperf3 states the reason in its report.
     if code != 0 and not (isinstance(pair.report, dict) and pair.report.get("error")):
-        raise FailedError(f"{where}: exit code {code}: {_words(pair, errors)}")
+        raise FailedError(f"{where}: exit code {code}: {_describe_error(pair, errors)}")
     return pair
 
 
@@ -88,7 +88,7 @@ def _decode_string(where: str, text: str) -> str:
     return found
 
 
-def _words(pair: Pair, errors: object) -> str:
+def _describe_error(pair: Pair, errors: object) -> str:
     """Return the client's last message, or a replacement for it."""
     lines = str(errors).strip().splitlines()
     if isinstance(pair.report, dict):

@@ -83,7 +83,7 @@ class Pass:
     record_dirs: Sequence[Path]
     look_again: bool  # read records of settled jobs, too
     done: Collected
-    seen: set[Key] = field(default_factory=set)  # keys that a later answer may contain, too
+    repeatable: set[Key] = field(default_factory=set)  # keys that a later answer may contain, too
 
 
 def collect(
@@ -159,7 +159,9 @@ def import_jobs(
                 "UPDATE meta SET queried_until_unix_s = greatest(coalesce(queried_until_unix_s, 0), ?)",
                 [requested_until],
             )
-    work.seen |= {key for key, one in found.items() if find_repeatable_key(one, requested_until)}
+    work.repeatable |= {
+        key for key, one in found.items() if find_repeatable_key(one, requested_until)
+    }
     work.done.users |= {one.row.user for one in found.values() if one.row.user}
 
 
@@ -195,7 +197,7 @@ def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[
     starts = stored_jobs.read_starts(work.connection, found)
     unmeasured = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
     read = stored_jobs.read_records(work.connection, [key for key in unmeasured if key in have])
-    work.done.unchanged += sum(key not in work.seen for key in found.keys() - set(unmeasured))
+    work.done.unchanged += sum(key not in work.repeatable for key in found.keys() - set(unmeasured))
     record_index = RecordIndex(work.record_dirs)
     for offset, key in enumerate(unmeasured):
         if offset % AT_ONCE == 0:
@@ -206,7 +208,7 @@ def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[
         job = jobs.measure(begun, others, record_index, before)
         is_same = key in have and have[key].facts == jobs.digest_accounting(begun)
         count_job(work, key, job, key in have, is_same)
-        now = {(node, checked.sha256) for node, checked in job.found.seen.items()}
+        now = {(node, checked.sha256) for node, checked in job.found.by_node.items()}
         if not is_same or now != {(node, checked.sha256) for node, checked in before.items()}:
             yield job
         elif any(kind == "changed" for _, kind, _ in job.found.gaps):
@@ -220,11 +222,11 @@ def is_done(have: StoredJobs | None, begun: JobStart) -> bool:
 
 def count_job(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
     """Count one job that was read."""
-    if key not in work.seen:
+    if key not in work.repeatable:
         work.done.new += not is_known
         work.done.changed += is_known and not is_same
         work.done.unchanged += is_same
-    work.done.records += len(job.found.seen)
+    work.done.records += len(job.found.by_node)
     task = job.begun.row.task_id or job.begun.row.job_id
     work.done.gaps += [(task, node, kind, reason) for node, kind, reason in job.found.gaps]
 
@@ -245,7 +247,7 @@ def store_jobs(work: Pass, found: Sequence[Job]) -> None:
 
 def write_records(spool: Spool, job: Job) -> None:
     """Write a row for each record that was read."""
-    for checked in job.found.seen.values():
+    for checked in job.found.by_node.values():
         found = checked.record.columns()
         head = (
             *jobs.job_key(job.begun.row),
@@ -260,12 +262,12 @@ def write_records(spool: Spool, job: Job) -> None:
 def requery_open_jobs(work: Pass, accounting: ClusterAccounting) -> None:
     """Query stored open jobs that no answer contained, by id. Unknown ones become `lost`."""
     unanswered = [
-        key for key in stored_jobs.read_open_jobs(work.connection) if key not in work.seen
+        key for key in stored_jobs.read_open_jobs(work.connection) if key not in work.repeatable
     ]
     if not unanswered:
         return
     import_jobs(work, accounting.read_jobs(sorted({key[1] for key in unanswered})))
-    lost = [key for key in unanswered if key not in work.seen]
+    lost = [key for key in unanswered if key not in work.repeatable]
     with transaction(work.connection):
         for key in lost:
             work.connection.execute(

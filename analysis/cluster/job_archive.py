@@ -71,14 +71,16 @@ class ClusterDatabase:
         if not has_database(self.folder):
             return [], ""
 
-        def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> tuple[list[Cells], str]:
+        def query_days(
+            connection: DuckDBPyConnection, mark: Mapping[str, Any]
+        ) -> tuple[list[Cells], str]:
             connection.execute("SET parquet_metadata_cache = true")  # footers are read once
             rows = connection.execute(STARTS, [job_id, f"{job_id}_", f"{job_id}`"])
             names = [column[0] for column in rows.description]
             found = [decode_cells(dict(zip(names, row, strict=True))) for row in rows.fetchall()]
             return found, format_time(mark.get("queried_until_unix_s"))
 
-        return day_files.query_jobs(self.folder, ask, PATIENCE_S)
+        return day_files.query_jobs(self.folder, query_days, PATIENCE_S)
 
     def add_nodes(self, view: JobView) -> None:
         """Add the stored records of nodes that have no record file."""
@@ -104,7 +106,7 @@ class ClusterDatabase:
         names = ["node", "file", *BESIDES, *COLUMNS]
         cells = ", ".join(f'"{name}"' for name in names)
 
-        def ask(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> list[Cells]:
+        def query_days(connection: DuckDBPyConnection, mark: Mapping[str, Any]) -> list[Cells]:
             if not file.exists():
                 return []
             rows = connection.execute(
@@ -114,7 +116,7 @@ class ClusterDatabase:
             ).fetchall()
             return [dict(zip(names, row, strict=True)) for row in rows]
 
-        return day_files.query_jobs(self.folder, ask, PATIENCE_S)
+        return day_files.query_jobs(self.folder, query_days, PATIENCE_S)
 
 
 def has_database(folder: Path) -> bool:
@@ -174,7 +176,7 @@ def build_allocation(cells: Cells) -> Allocation:
     return Allocation(
         nodes=len(cells["nodes"]) or None,
         cpu_s=cells["cpu_s"] if is_accounted else None,
-        is_part=cells["task"] != cells["job_id"],
+        shares_request=cells["task"] != cells["job_id"],
         missing={name: NOT_KEPT for name, value in accounted.items() if value is None},
         **accounted,
     )

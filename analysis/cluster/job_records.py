@@ -30,7 +30,7 @@ CHANGED = "{} was changed since it was first read: what it said then counts"
 class FoundRecords:
     """The records of a job; gaps are (node, kind, reason)."""
 
-    seen: dict[str, record_trust.ReadRecord] = field(default_factory=dict)  # by node
+    by_node: dict[str, record_trust.ReadRecord] = field(default_factory=dict)  # by node
     gaps: list[tuple[str | None, str, str]] = field(default_factory=list)
     marks: list[str] = field(default_factory=list)
 
@@ -71,7 +71,7 @@ def read_job_records(
     """
     assert view.row is not None
     found = list_records(view, record_index, before)
-    while not found.seen.keys() >= {*view.row.nodes} and record_index.is_outdated(view.row):
+    while not found.by_node.keys() >= {*view.row.nodes} and record_index.is_outdated(view.row):
         record_index.reload()
         found = list_records(view, record_index, before)
     return found
@@ -97,18 +97,18 @@ def list_records(
             found.gaps.append((node, "changed", CHANGED.format(path)))
             found.marks.append(CHANGED.format(path.name))
             continue
-        found.seen[node] = checked
+        found.by_node[node] = checked
         report_record_gaps(found, node, checked)
     for node, old in before.items():  # two starts of a job may have the same submit time
         if (
             old.record.complete
-            and node not in found.seen
+            and node not in found.by_node
             and select_last_start(view, [old.record.path])
         ):
-            found.seen[node] = old
-    found.marks += [mark for checked in found.seen.values() for mark in checked.marks]
+            found.by_node[node] = old
+    found.marks += [mark for checked in found.by_node.values() for mark in checked.marks]
     view.nodes = make_node_views(
-        [checked.record for checked in found.seen.values()], with_samples=False
+        [checked.record for checked in found.by_node.values()], with_samples=False
     )
     find_stray_records(view, found, paths)
     return found
@@ -128,7 +128,7 @@ def report_record_gaps(found: FoundRecords, node: str, record: record_trust.Read
 def find_stray_records(view: JobView, found: FoundRecords, paths: Sequence[Path]) -> None:
     """Add records of this job id whose time fits none of its starts: a clock is wrong."""
     assert view.row is not None
-    known_nodes = {node for node, _, _ in found.gaps} | set(found.seen)
+    known_nodes = {node for node, _, _ in found.gaps} | set(found.by_node)
     begins = [*view.earlier_starts, view.row.start_unix_s or 0.0]
     for node in sorted(set(view.row.nodes) - known_nodes):
         mine = [

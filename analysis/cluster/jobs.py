@@ -90,7 +90,8 @@ class Job:
         if not is_over(row):
             return False
         complete = sum(
-            checked.record.has_final_totals(of_node=False) for checked in self.found.seen.values()
+            checked.record.has_final_totals(of_node=False)
+            for checked in self.found.by_node.values()
         )
         return row.start_unix_s is None or (complete >= len(self.view.all_nodes) > 0)
 
@@ -233,7 +234,7 @@ def find_node_type(job: Job) -> str | None:
 def find_tags(job: Job) -> dict[str, str]:
     """Return the tags of the records, replaced by those of AdminComment."""
     comment_tags = (job.view.admin_comment or {}).get("tags")
-    found = {k: v for checked in job.found.seen.values() for k, v in checked.record.tags.items()}
+    found = {k: v for checked in job.found.by_node.values() for k, v in checked.record.tags.items()}
     mine = comment_tags if isinstance(comment_tags, dict) else {}
     return found | {str(k): str(v) for k, v in mine.items()}
 
@@ -260,7 +261,7 @@ def build_columns(job: Job) -> dict[str, Any]:
         "sources": job.used.sources,
         "missing": job.used.missing,
         "marks": job.used.marks,
-        "whole_records": sum(s.record.has_final_totals(False) for s in job.found.seen.values()),
+        "whole_records": sum(s.record.has_final_totals(False) for s in job.found.by_node.values()),
         "is_over": is_over(row),
         "is_settled": job.is_settled,
         "facts": digest_accounting(job.begun),

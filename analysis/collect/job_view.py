@@ -224,7 +224,9 @@ def find_raw_id(view: JobView, record_dirs: Sequence[Path], accounting: Accounti
     """
     if view.row is not None:
         return view.row.job_id
-    if accounting.ids_are_whole or any(find_job_sources(path, view.job_id) for path in record_dirs):
+    if accounting.ids_match_exactly or any(
+        find_job_sources(path, view.job_id) for path in record_dirs
+    ):
         return view.job_id  # else list every name: takes a second for a million jobs
     ids = (name for path in record_dirs for name in list_job_ids(path))
     names = {name for name in ids if accounting.matches_id(view.job_id, name)}

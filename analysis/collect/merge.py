@@ -109,7 +109,7 @@ class Merge:
     sample_files: int = 0
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
-    left: Sequence[Attempt] = ()  # those of `attempts` whose rows are rewritten
+    remaining: Sequence[Attempt] = ()  # those of `attempts` whose rows are rewritten
     stamps: dict[unchanged_attempts.Key, str | None] = field(
         default_factory=dict
     )  # of `left`, before they are read
@@ -268,9 +268,9 @@ def separate_settled_attempts(
     if work.parts.broken:  # it is unknown whose samples are lost: read everything
         stay = set()
     unchanged_attempts.store_settled(work.connection, stay)
-    work.left = [a for a in work.attempts if unchanged_attempts.attempt_key(a) not in stay]
+    work.remaining = [a for a in work.attempts if unchanged_attempts.attempt_key(a) not in stay]
     ((attempts,),) = work.connection.execute("SELECT count(*) FROM attempts").fetchall()
-    work.is_touched = bool(work.left) or work.parts.broken or attempts != len(stay)
+    work.is_touched = bool(work.remaining) or work.parts.broken or attempts != len(stay)
     ((runs,),) = work.connection.execute("SELECT count(*) FROM runs").fetchall()
     # A settled attempt is the one that counts, and its run's row matches the plan.
     work.runs_stay = (
@@ -298,7 +298,7 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: unchanged_attem
 
     with sample_import.Loader(work.connection, work.parts, work.scratch) as loader:
         for attempts, gaps in copy_records(
-            work.study_dir, record_dirs, work.left, work.progress, before_reading
+            work.study_dir, record_dirs, work.remaining, work.progress, before_reading
         ):
             found += gaps
             for file in find_sample_files(work.study_dir, attempts, work.gaps):
@@ -310,15 +310,15 @@ def find_records(work: Merge, record_dirs: Sequence[Path], look: unchanged_attem
         work.progress("samples", loader.loaded, loader.count)
     sample_import.record_lost_samples(work.connection, known.broken)
     known_gaps = {(g.run_id or "", g.attempt or "", g.node or "") for g in found}
-    work.gaps += [*found, *find_record_gaps(work.left, record_dirs, known_gaps)]
+    work.gaps += [*found, *find_record_gaps(work.remaining, record_dirs, known_gaps)]
     work.sample_files = loader.count
     work.gaps += find_sample_gaps(work.connection)
 
 
 def write_tables(work: Merge) -> dict[str, int]:
     """Write all tables that change; return the number of runs in each state."""
-    read_outputs(work, work.left)
-    work.progress("outputs", len(work.left), len(work.left))
+    read_outputs(work, work.remaining)
+    work.progress("outputs", len(work.remaining), len(work.remaining))
     for attempt in work.attempts:  # a condition that could not be applied has ended the job
         attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
     # Thinned samples never get more: this gap is no reason to read the attempt again.
@@ -334,10 +334,10 @@ def write_tables(work: Merge) -> dict[str, int]:
     if work.is_touched:
         tables.write_results(work.connection, work.outputs, work.scratch)
         tables.write_output_notes(work.connection, work.outputs, work.scratch)
-        tables.write_records(work.connection, work.left, work.scratch)
-        tables.write_notes(work.connection, work.left, work.scratch)
-        command_usage.write_usage(work.connection, work.left, work.scratch)
-        tables.write_network(work.connection, work.left, work.scratch)
+        tables.write_records(work.connection, work.remaining, work.scratch)
+        tables.write_notes(work.connection, work.remaining, work.scratch)
+        command_usage.write_usage(work.connection, work.remaining, work.scratch)
+        tables.write_network(work.connection, work.remaining, work.scratch)
     if work.is_touched or work.accounting_is_new:
         write_checks(work.connection)
     if not work.runs_stay:

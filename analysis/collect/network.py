@@ -96,19 +96,21 @@ def normalize_specification(text: str) -> list[str]:
     """
     parts = ("".join(option.split()) for option in text.split(","))
     return sorted(
-        normalize_part_or_keep(option) for option in parts if option not in ("", DEFAULT_DIRECTION)
+        normalize_or_copy_option(option)
+        for option in parts
+        if option not in ("", DEFAULT_DIRECTION)
     )
 
 
-def normalize_part_or_keep(option: str) -> str:
+def normalize_or_copy_option(option: str) -> str:
     """Normalize a part of a specification; return it unchanged if it is not in the grammar."""
     try:
-        return normalize_part(option)
+        return normalize_option(option)
     except (ArithmeticError, ValueError, LookupError):
         return option
 
 
-def normalize_part(option: str) -> str:
+def normalize_option(option: str) -> str:
     """Normalize `to=10.1.2.3/8` and quantities in base units; leave out default values."""
     key, _, value = option.partition("=")
     if key == "to":

@@ -10,9 +10,9 @@ from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
 from steelyard.analysis.summary.factor_series import (
     OverFactor,
-    describe_left_out,
+    describe_omissions,
     format_n,
-    select_shown,
+    select_first_series,
 )
 
 if TYPE_CHECKING:
@@ -32,24 +32,24 @@ BOX = ("whislo", "q1", "med", "q3", "whishi")
 def draw_boxes(panels: list[OverFactor]) -> Drawing:
     """Draw one variant and factor, with a panel per metric."""
     first = panels[0]
-    legend = figures_labels.make_legend([one.others for one in select_shown(first)])
+    legend = figures_labels.make_legend([one.others for one in select_first_series(first)])
     figure = drawing.new_figure(0.7 + 2.0 * len(panels) + legend.height_in)
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, found in zip(grid, panels, strict=True):
         draw_panel(axes, found)
     figures_labels.set_title(figure, first.variant)
-    grid[-1].set_xlabel(first.factor_words)
-    if len(legend.words) > 1:
-        handles = make_legend_boxes(legend.words)
+    grid[-1].set_xlabel(first.factor_label)
+    if len(legend.labels) > 1:
+        handles = make_legend_boxes(legend.labels)
         figure.legend(handles=handles, loc="outside lower center", ncols=legend.columns)
     names = " and ".join(found.metric for found in panels)
     return Drawing(
         name=drawing.make_slug("boxes", first.variant, first.factor, *(f.metric for f in panels)),
-        title=f"{first.variant}: {names} over {first.factor_words}",
+        title=f"{first.variant}: {names} over {first.factor_label}",
         caption=(
-            f"{names} over {first.factor_words}: line at the median, box over the middle half, "
+            f"{names} over {first.factor_label}: line at the median, box over the middle half, "
             f"whiskers to the farthest run within {WHISKER} times its height, dots beyond "
-            f"({format_n([row for found in panels for row in found.rows])}).{describe_left_out(first)}"
+            f"({format_n([row for found in panels for row in found.rows])}).{describe_omissions(first)}"
         ),
         figure=figure,
         columns=COLUMNS,
@@ -59,7 +59,7 @@ def draw_boxes(panels: list[OverFactor]) -> Drawing:
 
 def draw_panel(axes: Axes, found: OverFactor) -> None:
     """Draw the boxes of a metric, with series next to each other at each level."""
-    series = select_shown(found)
+    series = select_first_series(found)
     levels = sorted({one_level for one in series for one_level in one.places})
     most = max(row.maximum or 0.0 for one in series for row in one.rows)
     factor, unit = choose_prefix(most, found.unit)

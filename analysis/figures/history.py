@@ -42,7 +42,7 @@ class Shape:
     note_letters: int  # of a line below the panels
     note_lines: int  # of one event
     tick_letters: int  # of all session names, with the blanks between them
-    max_words: tuple[str, ...] = ()  # appended to the files' names
+    name_suffixes: tuple[str, ...] = ()  # appended to the files' names
 
 
 WIDE = Shape(drawing.WIDTH_IN, figures_labels.TITLE, 88, 2, 84)
@@ -80,7 +80,7 @@ def plot_history(history: History, series: Sequence[Series], shape: Shape) -> Dr
             color=STEP_COLOUR,
         )  # fmt: skip
     return Drawing(
-        name=drawing.make_slug("history", history.name, *shape.max_words),
+        name=drawing.make_slug("history", history.name, *shape.name_suffixes),
         title=f"{history.name}: main figures over the sessions",
         caption=format_caption(history, chosen, series),
         figure=figure,

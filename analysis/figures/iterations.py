@@ -43,13 +43,13 @@ class Level:
     """The lines of one color: nodes under one condition, and their average."""
 
     name: str
-    place: int  # index of its color and dashes
+    style_index: int  # index of its color and dashes
     average: float | None  # None: no values
     lines: Sequence[tuple[int, Sequence[float]]]  # (number of the node from 0, its iterations)
 
     @property
     def find_style(self) -> dict[str, Any]:
-        return {"color": COLOURS[self.place], "linestyle": DASHES[self.place]}
+        return {"color": COLOURS[self.style_index], "linestyle": DASHES[self.style_index]}
 
     @property
     def points(self) -> int:
@@ -104,11 +104,11 @@ def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
     for axes, of_panel in zip(grid.flat, levels, strict=False):
         label_averages(axes, of_panel)
     figures_labels.set_title(figure, first.group.variant)
-    if key.words:
+    if key.labels:
         named_levels = [
-            replace(level, name=name) for level, name in zip(keys, key.words, strict=False)
+            replace(level, name=name) for level, name in zip(keys, key.labels, strict=False)
         ]
-        handles = list(make_legend(named_levels, key.words[len(keys) :]))
+        handles = list(make_legend(named_levels, key.labels[len(keys) :]))
         figure.legend(handles=handles, loc="outside lower center", ncols=key.columns)
     return Drawing(
         name=drawing.make_slug("iterations", first.group.variant, first.metric.name),

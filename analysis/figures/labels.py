@@ -125,7 +125,7 @@ def set_title(figure: Figure, text: str) -> None:
 class Legend:
     """Entries below a figure, how many are in a row, and the height that all of them need."""
 
-    words: list[str]
+    labels: list[str]
     columns: int
     height_in: float
 

@@ -13,9 +13,9 @@ from steelyard.analysis.stats.tolerance import Crossing
 from steelyard.analysis.summary.factor_series import (
     OverFactor,
     Series,
-    describe_left_out,
+    describe_omissions,
     format_n,
-    select_shown,
+    select_first_series,
 )
 from steelyard.analysis.summary.tolerances import Tolerance
 
@@ -40,11 +40,11 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
     factor, unit = choose_prefix(
         max((row.maximum or 0.0 for row in found.rows), default=None), found.unit
     )
-    series = select_shown(found)
+    series = select_first_series(found)
     legend = figures_labels.make_legend([one.others for one in series])
     figure = drawing.new_figure(2.9 + legend.height_in)
     axes = figure.add_subplot()
-    for number, (one, name) in enumerate(zip(series, legend.words, strict=True)):
+    for number, (one, name) in enumerate(zip(series, legend.labels, strict=True)):
         draw_series(axes, one, number, factor, name)
         for limit in limits:
             if limit.others == one.others and limit.crossing.value is not None:
@@ -52,7 +52,7 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
     better = found.series[0].rows[0].metric.better
     label = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
     axes.set_ylabel(figures_labels.wrap_label(label, Y_LETTERS))
-    axes.set_xlabel(found.factor_words)
+    axes.set_xlabel(found.factor_label)
     drawing.start_axis_at(axes, min(0.0, axes.get_ylim()[0]))
     figures_labels.set_title(figure, found.variant)
     levels = sorted({one_level for one in found.series for one_level in one.places})
@@ -62,10 +62,10 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
         figure.legend(loc="outside lower center", ncols=legend.columns)
     return Drawing(
         name=drawing.make_slug("lines", found.variant, found.factor, found.metric),
-        title=f"{found.variant}: {found.metric} over {found.factor_words}",
+        title=f"{found.variant}: {found.metric} over {found.factor_label}",
         caption=(
-            f"Mean {found.metric} over {found.factor_words}, with the band of its 95 % confidence "
-            f"interval (Student; {format_n(found.rows)}).{describe_limits(limits)}{describe_left_out(found)}"
+            f"Mean {found.metric} over {found.factor_label}, with the band of its 95 % confidence "
+            f"interval (Student; {format_n(found.rows)}).{describe_limits(limits)}{describe_omissions(found)}"
         ),
         figure=figure,
         columns=COLUMNS,

@@ -58,7 +58,7 @@ def draw_curves(curves: Curves, narrow: bool) -> Drawing:
     if narrow:
         figure.set_figwidth(drawing.NARROW_IN)
     panels = figure.subplots(*((count, 1) if narrow else (1, count)), squeeze=False).flat
-    draw_speed_ups(panels[0], curves, legend.words)
+    draw_speed_ups(panels[0], curves, legend.labels)
     draw_efficiencies(panels[1], curves)
     if has_energy:
         draw_energy(panels[2], curves)

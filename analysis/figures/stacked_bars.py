@@ -32,7 +32,7 @@ def draw_stack(summary: Summary, variant: str) -> Drawing | None:
     groups = [
         group
         for group in summary.groups
-        if group.variant == variant and any(select_part_rows(summary, group).values())
+        if group.variant == variant and any(select_component_rows(summary, group).values())
     ]
     if not groups:
         return None
@@ -40,7 +40,7 @@ def draw_stack(summary: Summary, variant: str) -> Drawing | None:
         return plot_stack(summary, variant, groups)
 
 
-def select_part_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
+def select_component_rows(summary: Summary, group: Group) -> dict[str, Row | None]:
     """Return the row of each segment; None without values."""
     rows = {name: summary.row(group.variant, group.label, name) for name in PARTS}
     return {name: row if row and row.interval else None for name, row in rows.items()}
@@ -51,9 +51,9 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     axes = figure.add_subplot()
     starts = [0.0] * len(groups)
     for number, (name, label) in enumerate(PARTS.items()):
-        parts = [select_part_rows(summary, group)[name] for group in groups]
+        parts = [select_component_rows(summary, group)[name] for group in groups]
         widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in parts]
-        starts = draw_part(axes, widths, starts, number, label)
+        starts = draw_component(axes, widths, starts, number, label)
     labels, names = figures_labels.format_short_labels(summary, groups)
     axes.set_yticks(range(len(groups)), labels)
     axes.set_ylabel(names)
@@ -63,7 +63,9 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     axes.set_xlabel("share of the program's time (%)")
     figures_labels.set_title(figure, variant)
     figure.legend(loc="outside lower center", ncols=len(PARTS))
-    rows = [row for group in groups for row in select_part_rows(summary, group).values() if row]
+    rows = [
+        row for group in groups for row in select_component_rows(summary, group).values() if row
+    ]
     n = counted_range((row.n for row in rows), "run")
     return Drawing(
         name=drawing.make_slug("stack", variant),
@@ -79,7 +81,7 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
     )
 
 
-def draw_part(
+def draw_component(
     axes: Axes,
     widths: list[float],
     starts: list[float],
@@ -104,7 +106,7 @@ def draw_part(
 
 def cells(row: Row) -> tuple[object, ...]:
     interval = row.interval
-    assert interval is not None  # select_part_rows() leaves out rows without an interval
+    assert interval is not None  # select_component_rows() leaves out rows without an interval
     component = PARTS[row.metric.name]
     group = row.group
     ends = (interval.low, interval.high)

@@ -104,7 +104,7 @@ class History:
     folder: Path  # STUDY.sessions
     sessions: tuple[Session, ...]  # used sessions
     extracts: tuple[Extract, ...]  # of the used sessions
-    left_out: tuple[tuple[Session, str], ...]  # with the reason
+    excluded: tuple[tuple[Session, str], ...]  # with the reason
     series: tuple[Series, ...]
     events: tuple[Event, ...]  # in the order of the sessions
     drifts: tuple[FigureChange, ...]  # of series that change slowly, without a step
@@ -119,7 +119,7 @@ def read_history(folder: Path) -> History:
     """Read all collected sessions in a folder STUDY.sessions; raises MissingError without any."""
     history = make_history(folder, read_sessions(folder, list_sessions(folder)))
     if not history.sessions:
-        reason = f": {history.left_out[0][1]}" if history.left_out else ""
+        reason = f": {history.excluded[0][1]}" if history.excluded else ""
         raise MissingError(f"{folder} has no session that can be read{reason}")
     return history
 
@@ -134,7 +134,7 @@ def make_history(folder: Path, found: Sequence[ReadSession]) -> History:
         folder=folder,
         sessions=sessions,
         extracts=extracts,
-        left_out=tuple(excluded),
+        excluded=tuple(excluded),
         series=tuple(series),
         events=tuple(find_events(extracts, series)),
         drifts=tuple(

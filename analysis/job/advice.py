@@ -44,7 +44,7 @@ def find_no_advice_reason(view: JobView) -> str | None:
         return "the scheduler's accounting does not know the job"
     if row.state != "completed":
         return f"the job is {row.state}: only one that ended well shows what it needs"
-    if view.allocation.is_part:
+    if view.allocation.shares_request:
         return (
             "it is one of an array or of a heterogeneous job: what is asked for is for all of them"
         )

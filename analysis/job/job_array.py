@@ -88,7 +88,7 @@ def advise_all(views: Sequence[JobView]) -> tuple[list[Advice], str | None]:
 
 def advise_task(view: JobView) -> JobView:
     """Return the task as an independent job."""
-    allocation = None if view.allocation is None else replace(view.allocation, is_part=False)
+    allocation = None if view.allocation is None else replace(view.allocation, shares_request=False)
     return replace(view, allocation=allocation)
 
 

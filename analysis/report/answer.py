@@ -20,7 +20,7 @@ from steelyard.analysis.report.phrases import (
     format_interval,
     format_mean_and_n,
     is_exact,
-    join_words,
+    join_phrases,
 )
 from steelyard.analysis.stats.overhead import SHOWN, Direction
 from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
@@ -63,7 +63,7 @@ def describe_costs(summary: Summary) -> list[str]:
     return describe_rows(Namer.of(summary), judged)
 
 
-def describe_whole_runs(summary: Summary) -> list[str]:
+def describe_elapsed_times(summary: Summary) -> list[str]:
     """Describe the runs' elapsed_s, which includes what starts and ends around a main figure."""
     rows = [
         row for row in summary.compared_rows() if row.metric.name == "elapsed_s" and row.verdict
@@ -157,8 +157,8 @@ class Namer:
         same = [
             describe_level(n, levels[n]) for n in levels if n not in self.within.union(different)
         ]
-        at = f" at {join_words(own)}" if own else ""
-        return join_words(phrases) + at + (f" ({join_words(same)})" if same else "")
+        at = f" at {join_phrases(own)}" if own else ""
+        return join_phrases(phrases) + at + (f" ({join_phrases(same)})" if same else "")
 
     def name_figure(self, row: Row) -> str:
         """Return the variant, with the metric's name if a variant has several."""
@@ -227,7 +227,7 @@ def format_upper_percent(share: float) -> str:
 def join_names(names: Sequence[str]) -> str:
     """Join `a, b and c`; of many names the first ones and a count."""
     more = [f"{len(names) - MAX_NAMES} more"] if names[MAX_NAMES:] else []
-    return join_words([*names[:MAX_NAMES], *more])
+    return join_phrases([*names[:MAX_NAMES], *more])
 
 
 def is_uncertain(row: Row) -> str:
@@ -303,7 +303,7 @@ def describe_counts(summary: Summary) -> str:
     directions = Counter(r.verdict.direction for r in summary.compared_rows(True) if r.verdict)
     if not directions:
         return rested
-    counts = join_words(f"{directions[one]} {one.value}" for one in Direction if directions[one])
+    counts = join_phrases(f"{directions[one]} {one.value}" for one in Direction if directions[one])
     number = counted(sum(directions.values()), "comparison")
     return f"Of {number} of main figures with the baseline: {counts}. {rested}"
 

@@ -30,7 +30,7 @@ SCALING_NARROW = "scaling on a narrow page"
 class Job:
     """A figure that is drawn on demand."""
 
-    place: str  # in the page: a variant, one of the places above, or a section's anchor
+    anchor: str  # in the page: a variant, one of the constants above, or a section's anchor
     draw: Draw
 
 
@@ -150,12 +150,12 @@ def draw_and_finish(draw: Draw, finish: Callable[[Drawing], T]) -> T | None:
     return None if drawing is None else finish(drawing)
 
 
-def group_by_place(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list[T]]:
-    """Group the results by place; a place without figures has an empty list."""
-    found: dict[str, list[T]] = {job.place: [] for job in jobs}
+def group_by_anchor(jobs: Sequence[Job], results: Sequence[T | None]) -> dict[str, list[T]]:
+    """Group the results by anchor; an anchor without figures has an empty list."""
+    found: dict[str, list[T]] = {job.anchor: [] for job in jobs}
     for job, result in zip(jobs, results, strict=True):
         if result is not None:
-            found[job.place].append(result)
+            found[job.anchor].append(result)
     return found
 
 

@@ -35,7 +35,7 @@ def history_document(history: History, regressions: Sequence[FigureChange]) -> d
             for index, session in enumerate(history.sessions)
         ],
         "left_out": [
-            {"session": session.name, "reason": reason} for session, reason in history.left_out
+            {"session": session.name, "reason": reason} for session, reason in history.excluded
         ],
         "series": [series_document(history, one) for one in history.series],
         "events": [event_document(history, event) for event in history.events],

@@ -19,7 +19,7 @@ from steelyard.analysis.report.phrases import (
     describe_between,
     describe_level,
     describe_overhead,
-    join_words,
+    join_phrases,
 )
 from steelyard.analysis.sources.session_files import Session
 from steelyard.analysis.stats.basics import Estimate
@@ -139,7 +139,7 @@ def format_condition(history: History, series: Series) -> str:
         describe_level(factor, series.levels[factor])
         for factor in find_varied_factors(history, series)
     ]
-    return f" {join_words(phrases)}" if phrases else ""
+    return f" {join_phrases(phrases)}" if phrases else ""
 
 
 def find_varied_factors(history: History, series: Series) -> list[str]:
@@ -170,14 +170,14 @@ def describe_state(history: History, event: Event, state: StateChange) -> Iterat
     parts = [*describe_tag_changes(state), *describe_node_changes(state)]
     programs = [describe_program_change(one) for one in state.programs]
     if parts:
-        yield f"{join_words(parts)}."
+        yield f"{join_phrases(parts)}."
     if programs:
         lead = (
             "What was measured changed, too: "
             if parts
             else "what was measured changed, not the machine: "
         )
-        yield f"{lead}{join_words(programs)}."
+        yield f"{lead}{join_phrases(programs)}."
     if not parts and not programs:
         yield from describe_nothing(history, event, state)
     elif state.nodes:
@@ -199,7 +199,7 @@ def describe_nothing(history: History, event: Event, state: StateChange) -> Iter
             *(describe_program_change(p) for p in changes.programs),
         ]
         where = format_session_date(history.sessions[index])
-        yield f"One session {side}, {where}, {join_words(parts)}."
+        yield f"One session {side}, {where}, {join_phrases(parts)}."
 
 
 def describe_tag_changes(state: StateChange) -> list[str]:
@@ -210,7 +210,7 @@ def describe_tag_changes(state: StateChange) -> list[str]:
     for one in state.tags:
         by_nodes.setdefault(one.owners, []).append(one)
     return [
-        f"{format_nodes(nodes, state.nodes)} went {join_words(format_steps(found))}"
+        f"{format_nodes(nodes, state.nodes)} went {join_phrases(format_steps(found))}"
         for nodes, found in by_nodes.items()
     ]
 
@@ -292,7 +292,7 @@ def describe_missing_power(history: History) -> str:
 def describe_remarks(history: History) -> Iterator[str]:
     """Yield remarks on unused sessions, clocks and figures that ended."""
     yield from describe_unrecorded(history)
-    yield from describe_left_out(history)
+    yield from describe_excluded_sessions(history)
     yield from describe_clocks(history.sessions)
     yield from describe_empty_sessions(history)
     yield from describe_series(history)
@@ -305,11 +305,11 @@ def describe_unrecorded(history: History) -> Iterator[str]:
         yield f"Not recorded, so not compared: {join_names([tag_label(key) for key in keys])}."
 
 
-def describe_left_out(history: History) -> Iterator[str]:
+def describe_excluded_sessions(history: History) -> Iterator[str]:
     """Describe the sessions that could not be read, with the reasons."""
-    for session, reason in history.left_out[-MAX_NAMES:]:
+    for session, reason in history.excluded[-MAX_NAMES:]:
         yield f"Session {session.name} is not used: {reason}."
-    if (remaining := len(history.left_out) - MAX_NAMES) > 0:
+    if (remaining := len(history.excluded) - MAX_NAMES) > 0:
         yield f"{counted(remaining, 'earlier session')} more {inflect(remaining, 'is', 'are')} not used."
 
 

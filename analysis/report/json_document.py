@@ -84,7 +84,7 @@ def slope_document(found: FactorLine) -> dict[str, Any]:
         "reason": slope.reason,
         "break": broken
         and {
-            "place": broken.place,
+            "place": broken.position,
             "before": broken.before,
             "behind": broken.behind,
             "p": broken.p,

@@ -25,7 +25,7 @@ HEADINGS = (
 )
 
 
-def build_split_part(summary: Summary) -> dict[str, Any] | None:
+def build_split_section(summary: Summary) -> dict[str, Any] | None:
     """Return sentences and table; None if the study measured no bulk transfers with its runs."""
     rows = build_split_rows(summary)
     if not rows:

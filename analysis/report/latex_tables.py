@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterable, Sequence
 
 from steelyard.analysis.figures.drawing import make_slug
-from steelyard.analysis.report.latency_share import build_split_part
-from steelyard.analysis.report.scaling import build_scaling_part
+from steelyard.analysis.report.latency_share import build_split_section
+from steelyard.analysis.report.scaling import build_scaling_section
 from steelyard.analysis.report.slopes import build_slope_table
 from steelyard.analysis.report.tables import Table, format_label, format_p
-from steelyard.analysis.report.tolerances import build_tolerance_part
+from steelyard.analysis.report.tolerances import build_tolerance_section
 from steelyard.analysis.stats.number_format import (
     MISSING,
     choose_prefix,
@@ -104,13 +104,13 @@ def build_latex_tables(summary: Summary) -> dict[str, str]:
         known = [row for row in rows if row.values]
         if known:
             found[make_slug("means", variant)] = mean_table(variant, known)
-    slopes, split = build_slope_table(summary), build_split_part(summary)
+    slopes, split = build_slope_table(summary), build_split_section(summary)
     if slopes is not None:
         found["slopes"] = format_plain_table("slopes", SLOPES, slopes)
-    far = build_tolerance_part(summary)
+    far = build_tolerance_section(summary)
     if far is not None:
         found["tolerances"] = format_plain_table("tolerances", far["caption"], far["table"])
-    scaling = build_scaling_part(summary)
+    scaling = build_scaling_section(summary)
     if scaling is not None:
         found["scaling"] = format_plain_table("scaling", SCALING, scaling.table)
     if split is not None:

@@ -57,7 +57,7 @@ TCP_HEADINGS = (
 )
 
 
-def build_network_part(summary: Summary) -> dict[str, Any] | None:
+def build_network_section(summary: Summary) -> dict[str, Any] | None:
     """Return sentences and table; None if no node had conditions or measured round-trip times."""
     levels = group_by_level(summary.data.runs, summary.data.network)
     levels = sorted(levels, key=lambda level: summary.labels.index(level.label))

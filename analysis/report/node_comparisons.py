@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from steelyard.analysis.report.phrases import join_words
+from steelyard.analysis.report.phrases import join_phrases
 from steelyard.analysis.report.tables import Table, join_names
 from steelyard.analysis.stats.node_contrasts import Contrast
 from steelyard.analysis.stats.number_format import MISSING, format_quantity
@@ -23,7 +23,7 @@ MAX_ROWS = 60  # per metric in the table
 MAX_SENTENCES = 12
 
 
-def build_node_part(summary: Summary) -> dict[str, Any] | None:
+def build_node_section(summary: Summary) -> dict[str, Any] | None:
     """Return sentences and table; None without the factor `node`."""
     found = build_node_comparisons(summary)
     if not found:
@@ -43,10 +43,10 @@ def describe_comparison(one: NodeComparison) -> str:
     """Return `app: seconds: n17 is 8.2 % slower than the median of 12 nodes (6.9 to 9.5 %); …`."""
     who = f"{one.variant}{f' ({one.others})' if one.others else ''}: {one.metric.name}: "
     absent = ""
-    if one.left_out:
-        verb = "is" if len(one.left_out) == 1 else "are"
+    if one.omitted:
+        verb = "is" if len(one.omitted) == 1 else "are"
         what = "runs" if one.blocks is None else "blocks"
-        absent = f" Fewer than 3 {what}: {join_names(one.left_out)} {verb} not judged."
+        absent = f" Fewer than 3 {what}: {join_names(one.omitted)} {verb} not judged."
     if one.reason is not None:
         return f"{who}nodes cannot be compared: {one.reason}.{absent}"
     apart = sorted(
@@ -62,7 +62,7 @@ def describe_comparison(one: NodeComparison) -> str:
     remaining = len(apart) - MAX_NAMED
     more = f"; {remaining} more differ" if remaining > 0 else ""
     rest = f"; the others do not differ {bound}" if alike else ""
-    return f"{who}{join_words(named)} than {of}{more}{rest}.{absent}"
+    return f"{who}{join_phrases(named)} than {of}{more}{rest}.{absent}"
 
 
 def format_difference(one: NodeComparison, found: Contrast) -> str:
@@ -123,6 +123,6 @@ def node_documents(one: NodeComparison) -> list[dict[str, Any]]:
     unknown = dict.fromkeys(("difference", "low", "high", "n", "differs"))
     unjudged = [
         {"node": name, **fixed, **unknown, "reason": "fewer than 3 independent values"}
-        for name in one.left_out
+        for name in one.omitted
     ]
     return [*judged, *unjudged]

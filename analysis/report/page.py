@@ -34,19 +34,19 @@ from steelyard.analysis.report.figures import (
     RenderedFigure,
     draw_answer,
     figure_jobs,
-    group_by_place,
+    group_by_anchor,
     metric_rows,
     render_figure,
     scaling_jobs,
     start_drawing,
 )
-from steelyard.analysis.report.latency_share import build_split_part
-from steelyard.analysis.report.network import build_network_part
-from steelyard.analysis.report.node_comparisons import build_node_part
-from steelyard.analysis.report.scaling import build_scaling_part, describe_numeric_optima
+from steelyard.analysis.report.latency_share import build_split_section
+from steelyard.analysis.report.network import build_network_section
+from steelyard.analysis.report.node_comparisons import build_node_section
+from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
 from steelyard.analysis.report.slopes import build_slope_table
 from steelyard.analysis.report.tables import Table
-from steelyard.analysis.report.tolerances import build_tolerance_part
+from steelyard.analysis.report.tolerances import build_tolerance_section
 from steelyard.analysis.summary.optimum import find_numeric_optima
 from steelyard.analysis.summary.summary import Summary, is_main
 
@@ -88,7 +88,7 @@ def write_report(
             findings = list(extra.findings) if extra else find_all(summary)
             context = build_context(summary, findings, extra)
             results = work.results()
-        write_file(output, render(context, group_by_place(jobs, results)))
+        write_file(output, render(context, group_by_anchor(jobs, results)))
     except OSError as error:
         where = Path(error.filename or output)
         option = "--figures" if figures is not None and where.is_relative_to(figures) else "-o"
@@ -193,14 +193,16 @@ def build_context(
         "nodes": tables.build_node_table(summary),
         "tags": build_tag_table(summary),
         "programs": build_program_table(summary),
-        "network": build_network_part(summary),
+        "network": build_network_section(summary),
         "slopes": build_slope_table(summary),
-        "compared_nodes": build_node_part(summary),
-        "tolerance": build_tolerance_part(summary),
+        "compared_nodes": build_node_section(summary),
+        "tolerance": build_tolerance_section(summary),
         "optima": describe_numeric_optima(find_numeric_optima(summary)),
-        "scaling": build_scaling_part(summary),
-        "split": build_split_part(summary),
-        "variants": [build_variant_part(summary, variant, anchors) for variant in summary.variants],
+        "scaling": build_scaling_section(summary),
+        "split": build_split_section(summary),
+        "variants": [
+            build_variant_section(summary, variant, anchors) for variant in summary.variants
+        ],
         "findings": [(one, link_finding_places(one, heads)) for one in findings],
         "gap_counts": tables.count_gaps(data),
         "gaps": tables.build_gap_table(data, MAX_GAPS),
@@ -226,7 +228,7 @@ def list_redo_commands(study: str) -> list[str]:
     ]
 
 
-def build_variant_part(summary: Summary, variant: str, anchors: links.Anchors) -> dict[str, Any]:
+def build_variant_section(summary: Summary, variant: str, anchors: links.Anchors) -> dict[str, Any]:
     """Return one variant's tables and runs."""
     rows_of_metrics = list(metric_rows(summary, variant))
     known = [rows for rows in rows_of_metrics if any(row.values for row in rows)]

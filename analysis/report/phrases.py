@@ -102,7 +102,7 @@ def describe_level(factor: str, level: str, instead: str | None = None) -> str:
     return f"with {factor}={level}{other}"
 
 
-def join_words(items: Iterable[str]) -> str:
+def join_phrases(items: Iterable[str]) -> str:
     """Join `a, b and c`."""
     every = list(items)
     return " and ".join(filter(None, [", ".join(every[:-1]), *every[-1:]]))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.report.links import find_anchor, run_anchors
-from steelyard.analysis.report.phrases import format_range, join_words
+from steelyard.analysis.report.phrases import format_range, join_phrases
 from steelyard.analysis.report.tables import Table
 from steelyard.analysis.stats.basics import Estimate, Interval
 from steelyard.analysis.stats.number_format import (
@@ -59,7 +59,7 @@ PLURALS = frozenset(("nodes", "threads", "ranks", "tasks", "processes", "clients
 
 
 @dataclass(frozen=True)
-class ScalingPart:
+class ScalingSection:
     """The content on scaling for the page and the terminal."""
 
     method: str
@@ -67,14 +67,14 @@ class ScalingPart:
     table: Table
 
 
-def build_scaling_part(summary: Summary) -> ScalingPart | None:
+def build_scaling_section(summary: Summary) -> ScalingSection | None:
     """Return the section; None if the study does not scale, or no variant over its factors."""
     curves = build_scaling_curves(summary)
     if not curves:
         return None
     anchors = run_anchors(summary)
     points = [(curve, point) for curve in curves for point in curve.points]
-    return ScalingPart(
+    return ScalingSection(
         METHOD[curves[0].kind],
         [describe_curve(curve) for curve in curves],
         drop_empty_columns(
@@ -99,7 +99,7 @@ def describe_curve(curve: ScalingCurve) -> str:
     """Return all sentences of one curve."""
     where = f" ({curve.others})" if curve.others else ""
     lead = f"{curve.variant}{where}, {curve.metric.name}: "
-    omitted = f" Left out: {'; '.join(curve.left_out)}." if curve.left_out else ""
+    omitted = f" Left out: {'; '.join(curve.omitted)}." if curve.omitted else ""
     if curve.reason:
         return f"{lead}no scaling can be judged: {curve.reason}.{omitted}"
     found = [
@@ -282,7 +282,7 @@ def describe_numeric_optima(found: Sequence[Optimum]) -> list[str]:
     sentences = []
     for (variant, others, factor), members in by_curve.items():
         where = f" ({others})" if others else ""
-        names = join_words(dict.fromkeys(one.metric for one in members))
+        names = join_phrases(dict.fromkeys(one.metric for one in members))
         text = describe_optima((factor,), members)
         sentences.append(f"{variant}{where}, {names} over {factor}: {text[:1].lower()}{text[1:]}")
     return sentences

@@ -24,7 +24,7 @@ def scaling_document(curve: ScalingCurve) -> dict[str, Any]:
         "others": curve.others,
         "reference_scale": curve.reference.scale if curve.points else None,
         "reason": curve.reason,
-        "left_out": list(curve.left_out),
+        "left_out": list(curve.omitted),
         "points": [point_document(point) for point in curve.points],
         "laws": [law_document(law) for law in curve.laws],
         "least_efficiency": LEAST_EFFICIENCY,

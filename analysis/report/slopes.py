@@ -94,7 +94,7 @@ def describe_break(line: FactorLine) -> str:
         f"{v / factor:.3g}" for v in (found.break_point.before, found.break_point.behind)
     )
     name = "" if unit == "1" else f" {unit}"
-    position = format_level_number(found.break_point.place)
+    position = format_level_number(found.break_point.position)
     text = f"at {position}: {before}{name} before it, {behind}{name} after it"
     p = format_p(found.break_point.p)
     return f"{text} (p {p if p[0] == '<' else f'= {p}'})".replace("-", "−")

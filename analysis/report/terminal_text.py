@@ -8,7 +8,7 @@ from steelyard.analysis.base.level_names import NODE
 from steelyard.analysis.findings.finding import Finding, Severity
 from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.phrases import format_mean_and_n
-from steelyard.analysis.report.scaling import build_scaling_part, describe_numeric_optima
+from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
 from steelyard.analysis.report.tables import format_baseline
 from steelyard.analysis.report.tolerances import build_tolerance_sentences
 from steelyard.analysis.summary.optimum import find_numeric_optima
@@ -51,7 +51,7 @@ def format_summary(summary: Summary, findings: list[Finding]) -> str:
 def format_scaling(summary: Summary) -> list[str]:
     """Return speed-ups, efficiencies and the best levels of numeric factors."""
     section, optima = (
-        build_scaling_part(summary),
+        build_scaling_section(summary),
         describe_numeric_optima(find_numeric_optima(summary)),
     )
     sentences = [*(section.sentences if section else ()), *optima]
@@ -93,7 +93,8 @@ def format_variant(summary: Summary, variant: str) -> list[str]:
         base = " (baseline)" if is_base else ""
         lines.append(f"  {label or 'all runs'}{base}")
         lines += (
-            wrap_words(f"    {row.metric.name:<{width}}  ", format_row(row)) for row in members
+            wrap_with_heading(f"    {row.metric.name:<{width}}  ", format_row(row))
+            for row in members
         )
     if len(by_label) > MAX_CONDITIONS:
         lines.append(
@@ -102,7 +103,7 @@ def format_variant(summary: Summary, variant: str) -> list[str]:
     return lines
 
 
-def wrap_words(name: str, text: str) -> str:
+def wrap_with_heading(name: str, text: str) -> str:
     """Format text next to a name, wrapped to the terminal's width."""
     indent = " " * len(name)
     return textwrap.fill(

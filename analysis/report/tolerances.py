@@ -23,7 +23,7 @@ HEADINGS = ("Variant", "Metric", "Other factors", "Limit (95 % interval)", "Betw
 MAX_SENTENCES = 12
 
 
-def build_tolerance_part(summary: Summary) -> dict[str, Any] | None:
+def build_tolerance_section(summary: Summary) -> dict[str, Any] | None:
     """Return sentences and table; None without `tolerate` and without a numeric factor."""
     found = find_tolerances(summary)
     if not found:
@@ -70,13 +70,13 @@ def describe_tolerance(one: Tolerance, share: str) -> str:
     }[one.crossing.state](one, share)
     again = ""
     if one.crossing.returns is not None:
-        again = f" At {format_place(one.axis, one.crossing.returns)} it is less than {share} worse again."
+        again = f" At {format_position(one.axis, one.crossing.returns)} it is less than {share} worse again."
     return f"{who} {predicate}.{again}"
 
 
 def describe_crossing(one: Tolerance, share: str) -> str:
     found, on = one.crossing, "down" if one.side == BELOW else "on"
-    value = format_place(one.axis, found.value, format_limit(one))
+    value = format_position(one.axis, found.value, format_limit(one))
     around = f"{format_level(found.before)} and {format_level(found.behind)}"
     return (
         f"is {share} worse than at {format_base(one)} from {value} {on} ({format_interval(one)}; interpolated "
@@ -99,7 +99,7 @@ def format_interval(one: Tolerance) -> str:
 
 
 def describe_immediate(one: Tolerance, share: str) -> str:
-    found, first = one.crossing, format_place(one.axis, one.first)
+    found, first = one.crossing, format_position(one.axis, one.first)
     more = "more" if one.side == BELOW else "less"
     text = (
         f"is more than {share} worse at {first}, the first level {one.side} {format_base(one)}: the limit is "
@@ -109,12 +109,14 @@ def describe_immediate(one: Tolerance, share: str) -> str:
         return text
     if found.high is None:
         return f"{text} by the means; no level is shown to be past it"
-    return f"{text} by the means, and shown to be {more} than {format_place(one.axis, found.high)}"
+    return (
+        f"{text} by the means, and shown to be {more} than {format_position(one.axis, found.high)}"
+    )
 
 
 def describe_beyond(one: Tolerance, share: str) -> str:
     to, more = ("down", "less") if one.side == BELOW else ("up", "more")
-    farthest = format_place(one.axis, one.farthest)
+    farthest = format_position(one.axis, one.farthest)
     return (
         f"is less than {share} worse than at {format_base(one)} {to} to {farthest}, the farthest level: the "
         f"limit is {more} than {farthest}"
@@ -122,7 +124,7 @@ def describe_beyond(one: Tolerance, share: str) -> str:
 
 
 def describe_not_reached(one: Tolerance, share: str) -> str:
-    to, farthest = "down" if one.side == BELOW else "up", format_place(one.axis, one.farthest)
+    to, farthest = "down" if one.side == BELOW else "up", format_position(one.axis, one.farthest)
     low = one.crossing.low
     if low is None:
         return (
@@ -130,7 +132,7 @@ def describe_not_reached(one: Tolerance, share: str) -> str:
             "farthest level, which no level shows for sure: take more runs"
         )
     return (
-        f"is shown to be less than {share} worse than at {format_base(one)} {to} to {format_place(one.axis, low)}; by its "
+        f"is shown to be less than {share} worse than at {format_base(one)} {to} to {format_position(one.axis, low)}; by its "
         f"means {to} to {farthest}, the farthest level"
     )
 
@@ -148,13 +150,13 @@ def describe_unknown(one: Tolerance, share: str) -> str:
 
 def format_base(one: Tolerance) -> str:
     """Return `the baseline (0 ms of delay)`."""
-    return f"the baseline ({format_place(one.axis, one.baseline)})"
+    return f"the baseline ({format_position(one.axis, one.baseline)})"
 
 
-def format_place(axis: Axis, value: float | None, text: str | None = None) -> str:
+def format_position(axis: Axis, value: float | None, text: str | None = None) -> str:
     """Return `34 ms of delay`, `threads = 4`, `no limit of rate`."""
     if value is None:
-        return f"no limit of {axis.words.split()[0]}"
+        return f"no limit of {axis.label.split()[0]}"
     if axis.factor == FACTOR:
         return f"{text or format_digits(value)} {axis.unit}"
     return f"{axis.factor} = {text or format_digits(value)}"
@@ -218,17 +220,15 @@ def format_limit_cell(one: Tolerance) -> str:
     less, more = ("more", "less") if one.side == BELOW else ("less", "more")
     match found.state:
         case State.CROSSED:
-            return (
-                f"{format_place(one.axis, found.value, format_limit(one))} ({format_interval(one)})"
-            )
+            return f"{format_position(one.axis, found.value, format_limit(one))} ({format_interval(one)})"
         case State.AT_ONCE if found.high is not None:
-            return f"{less} than {format_place(one.axis, found.high)}"
+            return f"{less} than {format_position(one.axis, found.high)}"
         case State.AT_ONCE:
-            return f"{less} than {format_place(one.axis, one.first)} by the means"
+            return f"{less} than {format_position(one.axis, one.first)} by the means"
         case State.BEYOND:
-            return f"{more} than {format_place(one.axis, one.farthest)}, the farthest level"
+            return f"{more} than {format_position(one.axis, one.farthest)}, the farthest level"
         case State.NOT_REACHED if found.low is not None:
-            return f"{more} than {format_place(one.axis, found.low)}"
+            return f"{more} than {format_position(one.axis, found.low)}"
         case State.NOT_REACHED:
             return "not shown"
     return f"{MISSING} ({found.reason})"

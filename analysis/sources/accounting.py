@@ -94,7 +94,7 @@ class Allocation:
     # Memory of the largest step, lower and upper bound: Slurm reports its largest task.
     resident_low_bytes: int | None = None
     resident_high_bytes: int | None = None
-    is_part: bool = False  # part of an array or heterogeneous job, with a common request
+    shares_request: bool = False  # part of an array or heterogeneous job, with a common request
     missing: Mapping[str, str] = field(default_factory=dict)  # why a field is None
 
 
@@ -111,7 +111,7 @@ class Accounting(Protocol):
     job_ids: re.Pattern[str]  # the ids of its jobs, as a user types them
     job_ids_description: str  # a description of these ids, with an example
     server_variable: str  # the variable that selects its cluster
-    ids_are_whole: bool  # records have the ids that a user types: matches_id() is ==
+    ids_match_exactly: bool  # records have the ids that a user types: matches_id() is ==
     counts_starts: bool  # restart_count is the scheduler's, also in records
 
     @classmethod

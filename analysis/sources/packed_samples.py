@@ -201,7 +201,7 @@ class SampleTable:
         no line, and a thinned file stay unchanged.
         """
         self.engine.execute(
-            f"CREATE OR REPLACE TEMP TABLE stays AS {self._make_kept_lines_sql(every_s)}"
+            f"CREATE OR REPLACE TEMP TABLE stays AS {self._make_thinned_lines_sql(every_s)}"
         )
         found = self.engine.execute(
             "SELECT number, any_value(stay) FROM parsed "
@@ -221,7 +221,7 @@ class SampleTable:
             f"FROM parsed WHERE NOT {mine} OR (number, line) IN (SELECT (number, line) FROM stays)"
         )
 
-    def _make_kept_lines_sql(self, every_s: int) -> str:
+    def _make_thinned_lines_sql(self, every_s: int) -> str:
         """Return SQL for number and line of what remains of each file."""
         lines = ["min(line)", "max(line)"]
         for name in self.columns:

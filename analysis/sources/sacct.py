@@ -282,7 +282,7 @@ class Sacct:
     job_ids = re.compile(r"\d+(?:[_+]\d+)?", re.ASCII)
     job_ids_description = "a number, or an array task such as 4711_3"
     server_variable = "SLURM_CONF"
-    ids_are_whole = True
+    ids_match_exactly = True
     counts_starts = True
 
     @classmethod
@@ -314,7 +314,7 @@ class Sacct:
         self.tries = tries
         self.pause_s = pause_s
         self.asks_squeue = asks_squeue  # for jobs that the accounting does not have
-        self._asked: tuple[str, ...] | None = None
+        self._requested_fields: tuple[str, ...] | None = None
 
     def rows(
         self, job_ids: Sequence[str], since_unix_s: float = 0.0
@@ -407,13 +407,13 @@ class Sacct:
 
     def list_requested_fields(self) -> tuple[str, ...]:
         """Return FIELDS without the optional ones that this release lacks."""
-        if self._asked is None:
+        if self._requested_fields is None:
             with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
                 self.run(["--helpformat"], output.fileno())
                 output.seek(0)
                 known = set(output.read().split())
-            self._asked = tuple(n for n in FIELDS if n in known or n not in OPTIONAL)
-        return self._asked
+            self._requested_fields = tuple(n for n in FIELDS if n in known or n not in OPTIONAL)
+        return self._requested_fields
 
     def run(self, arguments: Sequence[str], output: int, times: str | None = "%s") -> None:
         """Run sacct into a file, with retries if slurmdbd does not answer; raise MissingError in

@@ -123,6 +123,6 @@ def read_allocation(
         cpu_s=cpu_s,
         resident_low_bytes=max((low for low, _ in found), default=None),
         resident_high_bytes=max((high for _, high in found), default=None),
-        is_part=row.array_job_id is not None or row.het_offset is not None,
+        shares_request=row.array_job_id is not None or row.het_offset is not None,
         missing=missing,
     )

@@ -118,7 +118,7 @@ class Course:
 class Alarm:
     """A step at `place` that was reported at `night`; both count sessions with values."""
 
-    place: int
+    change_index: int
     night: int
     z: float
 
@@ -140,7 +140,7 @@ def find_changes(sessions: Sequence[Sequence[float]], *, series: int = 1) -> Cou
     cleaned = cut_outliers(found)
     limit = threshold(series)
     alarms, level = replay_nights(found, cleaned, limit)
-    places = refine_places(found, level, [alarm.place for alarm in alarms])
+    places = refine_places(found, level, [alarm.change_index for alarm in alarms])
     looks = series * len(found.x)
     return describe_course(found, cleaned, Steps(places, alarms, looks, limit))
 
@@ -278,13 +278,13 @@ class Fit:
     slope: float
     squares: float
     products: float
-    place_squares: float
+    position_squares: float
 
 
 def fit_segment(w: Floats, y: Floats, slope: float, position_squares: float) -> Fit:
     """Fit the mean, and the residuals of a line with this slope.
 
-    Without a line `slope` and `place_squares` are 0.
+    Without a line `slope` and `position_squares` are 0.
     """
     import numpy as np
 
@@ -322,8 +322,8 @@ def fit_segments(
     if not any(drifting):
         return flat
     known = [line for line in lines if line is not None]
-    squares = math.fsum(line.place_squares for line in known)
-    slope = math.fsum(line.slope * line.place_squares for line in known) / squares
+    squares = math.fsum(line.position_squares for line in known)
+    slope = math.fsum(line.slope * line.position_squares for line in known) / squares
     fits = []
     for line, mean, drifts, (w, y) in zip(lines, flat, drifting, parts, strict=True):
         if drifts and line is not None:
@@ -341,7 +341,7 @@ def line_z(line: Fit, slope: float) -> float:
         return 0.0
     phi = float(correlation(line.products, line.squares, line.n))
     variance = session_variance(line.squares, line.products, phi, line.n - 2)
-    of_slope = variance * (1 + phi) / (1 - phi) / line.place_squares
+    of_slope = variance * (1 + phi) / (1 - phi) / line.position_squares
     return float(normal_equivalent(slope**2 / of_slope, line.n - 2))
 
 
@@ -359,7 +359,7 @@ def measure_segments(
         return [compute_levels(fit, 0.0, 0.0, 1.0, found.offset) for fit in fits], 0.0, 0.0
     products = math.fsum(fit.products for fit in fits)
     phi = float(correlation(products, squares, n, len(fits)))
-    lost = [2 if fit.place_squares else 1 for fit in fits]
+    lost = [2 if fit.position_squares else 1 for fit in fits]
     free = max(n - sum(lost), 1)
     pooled = session_variance(squares, products, phi, free)
     segments = []
@@ -391,10 +391,10 @@ def compute_levels(fit: Fit, variance: float, phi: float, degrees: float, offset
     """
     n, mean = fit.n, fit.mean + offset
     of_mean = variance * float(inflation(n, phi)) / fit.weight
-    if not fit.place_squares:
+    if not fit.position_squares:
         return Segment(n, mean, mean, of_mean, of_mean, degrees, None)
     reach = (n - 1) / 2
-    of_slope = variance * (1 + phi) / (1 - phi) / fit.place_squares
+    of_slope = variance * (1 + phi) / (1 - phi) / fit.position_squares
     return Segment(
         n, mean - fit.slope * reach, mean + fit.slope * reach,
         of_mean + reach**2 * of_slope, of_mean - reach**2 * of_slope, degrees,

@@ -471,15 +471,15 @@ UNNAMED = (None, "", "1")
 
 def is_counted(metric: str, unit: str | None, values: Sequence[float]) -> bool:
     """Return whether each value is a whole number of a counted unit."""
-    return unit in UNITS and SAMPLED not in metric and are_whole(values)
+    return unit in UNITS and SAMPLED not in metric and are_integers(values)
 
 
 def can_be_counted(unit: str | None, values: Sequence[float]) -> bool:
     """Return whether the values could be counts if they had a counted unit."""
-    return unit in UNNAMED and are_whole(values)
+    return unit in UNNAMED and are_integers(values)
 
 
-def are_whole(values: Sequence[float]) -> bool:
+def are_integers(values: Sequence[float]) -> bool:
     return all(float(value).is_integer() for value in values)
 
 

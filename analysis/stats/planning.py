@@ -135,19 +135,19 @@ def repeats_to_detect(
     Returns None if more than a million runs are needed.
     """
 
-    def is_seen(repeats: int) -> bool:
+    def is_detectable(repeats: int) -> bool:
         return power(difference, repeats, level, blocks) >= wanted
 
     # From MIN_BLOCKS blocks on, pairs are tested, with fewer degrees of freedom than runs.
     for repeats in range(2, MIN_BLOCKS):
-        if is_seen(repeats):
+        if is_detectable(repeats):
             return repeats
     low, high = MIN_BLOCKS - 1, MIN_BLOCKS
-    while not is_seen(high):
+    while not is_detectable(high):
         low, high = high, 2 * high
         if high > MOST_REPEATS:
             return None
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if is_seen(middle) else (middle, high)
+        low, high = (low, middle) if is_detectable(middle) else (middle, high)
     return high

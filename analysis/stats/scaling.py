@@ -130,10 +130,10 @@ def find_best_levels(
 
     ranked = sorted(range(len(means)), key=means.__getitem__)  # the best level excludes most others
 
-    def is_shown_worse(i: int, j: int) -> bool:
+    def is_significantly_worse(i: int, j: int) -> bool:
         if means[i] <= means[j]:
             return False
         p = p_of(i, j)
         return p is not None and p / 2 <= each
 
-    return [i for i in range(len(means)) if not any(is_shown_worse(i, j) for j in ranked)]
+    return [i for i in range(len(means)) if not any(is_significantly_worse(i, j) for j in ranked)]

@@ -147,7 +147,7 @@ class Fitted:
     coefficients: Floats
     of_means: Floats
     values: Floats  # of the law at each scale
-    left: Floats  # projection to the residuals, for means of relative spread 1
+    residual_maker: Floats  # projection to the residuals, for means of relative spread 1
     weights: Floats
     curve: Curve
 
@@ -253,7 +253,7 @@ def misfit_p(curve: Curve, found: Fitted) -> float | None:
     import numpy as np
     from scipy.special import fdtrc
 
-    residual_maker = found.left
+    residual_maker = found.residual_maker
     scaled = found.weights * np.asarray(curve.means)
     if curve.is_paired:
         errors = np.asarray(curve.errors) * found.weights[:, None]

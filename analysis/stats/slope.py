@@ -53,7 +53,7 @@ class Slope:
 class Break:
     """A break of a line: the slopes below and above `place`, a value of the factor."""
 
-    place: float
+    position: float
     before: float
     behind: float
     p: float

@@ -33,7 +33,7 @@ class MeasuredRun:
     variant: str
     label: str
     nodes: int
-    whole: int
+    complete_nodes: int
 
 
 def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) -> Values:
@@ -45,7 +45,7 @@ def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) 
     values: Values = defaultdict(dict)
     for run in read_measured_runs(connection):
         shares = of_run[run.run_id, run.attempt]
-        is_complete = len(shares) == run.whole == run.nodes
+        is_complete = len(shares) == run.complete_nodes == run.nodes
         for metric, parts in zip(METRICS, sum_bounds(shares), strict=True):
             values[run.variant, run.label, metric][run.run_id] = (
                 sum_known(parts) if is_complete else None

@@ -33,7 +33,7 @@ class Axis:
     """An axis: the levels of a factor with their numbers."""
 
     factor: str
-    words: str  # `delay (ms)`; for any other factor its name
+    label: str  # `delay (ms)`; for any other factor its name
     unit: str  # `ms of delay`; for any other factor its name
     fixed: str  # `rate=100mbit`: what all levels have in common besides the number
     places: Mapping[str, float]  # by the level's text
@@ -42,19 +42,19 @@ class Axis:
     @property
     def name(self) -> str:
         """A name that distinguishes the axes of a study."""
-        is_plain = self.words in (self.factor, "delay (ms)") and not self.fixed
+        is_plain = self.label in (self.factor, "delay (ms)") and not self.fixed
         return (
             self.factor
             if is_plain
-            else f"{self.factor} {self.words.split()[0]} {self.fixed}".strip()
+            else f"{self.factor} {self.label.split()[0]} {self.fixed}".strip()
         )
 
     @property
     def has_no_end(self) -> bool:
         """Whether its numbers are limits, so that no limit is the largest."""
-        return self.factor == FACTOR and self.words.split()[0] in BOUNDLESS
+        return self.factor == FACTOR and self.label.split()[0] in BOUNDLESS
 
-    def place(self, condition: Mapping[str, object]) -> float | None:
+    def position(self, condition: Mapping[str, object]) -> float | None:
         """Return the number of a condition on this axis; None if the condition is not on it."""
         return self.places.get(str(condition.get(self.factor)))
 

@@ -30,7 +30,7 @@ class OverFactor:
 
     variant: str
     factor: str
-    factor_words: str  # `delay (ms)`; for any other factor its name
+    factor_label: str  # `delay (ms)`; for any other factor its name
     series: tuple[Series, ...]
     placeless: tuple[str, ...] = ()  # levels that are not on the axis
 
@@ -56,7 +56,7 @@ def build_factor_series(
         placeless: dict[str, None] = {}
         for row in summary.rows:
             condition = row.group.condition
-            position = axis.place(condition)
+            position = axis.position(condition)
             is_wanted = (row.group.variant, row.metric.name) == (variant, metric) and row.values
             if is_wanted and position is not None:
                 found.setdefault(axis.others(row.group.levels), []).append((position, row))
@@ -64,7 +64,7 @@ def build_factor_series(
                 placeless[str(row.group.levels.get(axis.factor))] = None
         series = [build_series(o, pairs) for o, pairs in found.items() if len(pairs) >= MIN_LEVELS]
         if series:
-            yield OverFactor(variant, axis.name, axis.words, tuple(series), tuple(placeless))
+            yield OverFactor(variant, axis.name, axis.label, tuple(series), tuple(placeless))
 
 
 def build_series(others: str, pairs: list[tuple[float, Row]]) -> Series:
@@ -72,7 +72,7 @@ def build_series(others: str, pairs: list[tuple[float, Row]]) -> Series:
     return Series(others, places, rows)
 
 
-def select_shown(found: OverFactor) -> tuple[Series, ...]:
+def select_first_series(found: OverFactor) -> tuple[Series, ...]:
     """Return the series to be plotted."""
     return tuple(thin_series(one) for one in found.series[:MAX_SERIES])
 
@@ -87,7 +87,7 @@ def thin_series(one: Series) -> Series:
     return Series(one.others, places, tuple(one.rows[i] for i in indices))
 
 
-def describe_left_out(found: OverFactor) -> str:
+def describe_omissions(found: OverFactor) -> str:
     """Return a caption's sentence on series and levels that are not plotted."""
     text = ""
     if len(found.series) > MAX_SERIES:

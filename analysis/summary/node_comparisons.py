@@ -28,7 +28,7 @@ class NodeComparison:
     others: str  # `cache=cold`; empty: no other factor
     middle: float  # the median of the nodes' means; of rates the harmonic means
     nodes: Mapping[str, Contrast]  # ascending by difference; empty if `reason` is set
-    left_out: tuple[str, ...]  # nodes with fewer than 3 independent values
+    omitted: tuple[str, ...]  # nodes with fewer than 3 independent values
     blocks: int | None  # blocks whose medians were divided out
     reason: str | None = None
 

@@ -91,7 +91,7 @@ def find_optima(summary: Summary, axis: Axis) -> Iterator[Optimum]:
     """
     found: dict[tuple[str, str], dict[str, list[tuple[float, Row]]]] = {}
     for row in summary.rows:
-        position = axis.place(row.group.condition)
+        position = axis.position(row.group.condition)
         if (
             position is not None
             and (row.metric.name == ENERGY or is_reported_speed(row))

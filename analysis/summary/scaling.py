@@ -88,7 +88,7 @@ class ScalingCurve:
     over: tuple[str, ...]
     others: str
     points: tuple[Point, ...]
-    left_out: tuple[str, ...] = ()  # conditions without a scale or values, with the reason
+    omitted: tuple[str, ...] = ()  # conditions without a scale or values, with the reason
     laws: tuple[Law, ...] = ()
     efficient: Choice | None = None
     shortest: Optimum | None = None

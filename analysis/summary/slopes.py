@@ -61,7 +61,7 @@ def fit_lines(summary: Summary, axis: Axis) -> Iterator[FactorLine]:
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in summary.rows:
         condition = row.group.condition
-        if row.values and axis.place(condition) is not None:
+        if row.values and axis.position(condition) is not None:
             key = (row.group.variant, row.metric.name, axis.others(row.group.levels))
             groups.setdefault(key, []).append(row)
     for (variant, metric, others), rows in groups.items():
@@ -84,7 +84,7 @@ def fit_line(rows: list[Row], axis: Axis) -> Line | None:
     blocks: list[object] = []
     for row in rows:
         of_row = blocks_and_values(row)
-        places += [axis.place(row.group.condition) or 0.0] * len(of_row)
+        places += [axis.position(row.group.condition) or 0.0] * len(of_row)
         blocks += [block for block, _ in of_row]
         values += [value for _, value in of_row]
     return fit_slope(places, values, None if None in blocks else blocks, rows[0].confidence)

@@ -48,7 +48,7 @@ class Series:
     axis: Axis
     others: str
     base: Row | None
-    base_place: float | None
+    base_position: float | None
     rows: Mapping[float, Row]
 
 
@@ -104,7 +104,7 @@ def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Ser
 
 def find_series_tolerances(series: Series, share: float) -> Iterator[Tolerance]:
     """Yield the tolerance on each side of the baseline that has levels."""
-    base, base_position = series.base, series.base_place
+    base, base_position = series.base, series.base_position
     if base is None:
         reason = f"there are no runs at the baseline's level of {series.axis.factor} here"
         yield build_tolerance(series, "", [], Crossing(State.UNKNOWN, reason=reason))
@@ -127,7 +127,7 @@ def search_outwards(
         rows = [replace(row, values=to_costs(row.values)) for row in rows]
         ratio = 1 / ratio
     scale = Scale.of(series, side)
-    walk = [scale.to_distance(one) for one in (series.base_place, *places)]
+    walk = [scale.to_distance(one) for one in (series.base_position, *places)]
     blocks = paired_blocks(rows)
     groups = blocks or [group_samples(row)[1] for row in rows]
     found = find_crossing(walk, groups, ratio, blocks is not None, rows[0].confidence)
@@ -162,7 +162,7 @@ class Scale:
             return 0.0
         return self.sign * (1 / position if self.is_inverse else position)
 
-    def to_place(self, distance: float | None) -> float | None:
+    def to_position(self, distance: float | None) -> float | None:
         """Return the number at a distance; None for None and for no limit."""
         if distance is None or (self.is_inverse and distance == 0):
             return None
@@ -171,12 +171,12 @@ class Scale:
     def convert_crossing(self, found: Crossing) -> Crossing:
         return replace(
             found,
-            value=self.to_place(found.value),
-            low=self.to_place(found.low),
-            high=self.to_place(found.high),
-            before=self.to_place(found.before),
-            behind=self.to_place(found.behind),
-            returns=self.to_place(found.returns),
+            value=self.to_position(found.value),
+            low=self.to_position(found.low),
+            high=self.to_position(found.high),
+            before=self.to_position(found.before),
+            behind=self.to_position(found.behind),
+            returns=self.to_position(found.returns),
         )
 
 
@@ -190,6 +190,6 @@ def build_tolerance(
     first, farthest = (places[0], places[-1]) if places else (None, None)
     return Tolerance(
         rows[0].group.variant, metric.name, metric.unit, metric.is_primary, series.axis,
-        series.others, side, series.base_place, first, farthest, (min(sizes), max(sizes)),
+        series.others, side, series.base_position, first, farthest, (min(sizes), max(sizes)),
         len(rows), blocks, found,
     )  # fmt: skip

@@ -58,7 +58,7 @@ class Bmc:
         if self.fingerprint and found != self.fingerprint:
             raise Trouble(f"its certificate is another one: SHA-256 {found}")
 
-    def ask(self, path):
+    def request(self, path):
         if self.connection.sock is None:
             self.connect()
         self.connection.request("GET", path, headers=self.headers)
@@ -78,7 +78,7 @@ class Bmc:
 
     def get(self, path):
         try:
-            return self.ask(path)
+            return self.request(path)
         except Trouble:
             self.connection.close()
             raise
@@ -224,7 +224,7 @@ def read_once(bmc, options):
         raise Trouble(f"{options.out}: {error.strerror}") from None
 
 
-def say(text):
+def print_message(text):
     print(f"steelyard-redfish: {text}", file=sys.stderr, flush=True)
 
 
@@ -238,11 +238,11 @@ def run(bmc, options):
         try:
             read_once(bmc, options)
             if reported:
-                say("it tells its power again")
+                print_message("it tells its power again")
             reported = ""
         except Trouble as trouble:
             if str(trouble) != reported:
-                say(trouble)
+                print_message(trouble)
             reported = str(trouble)
         if options.once:
             return 1 if reported else 0
@@ -260,7 +260,7 @@ def main(arguments=None):
             raise Wrong(f"--ca {options.ca}: {error}") from None
         return run(bmc, options)
     except Wrong as wrong:
-        say(wrong)
+        print_message(wrong)
         return 2
     except KeyboardInterrupt:
         return 130

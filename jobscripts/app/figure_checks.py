@@ -34,10 +34,10 @@ def check_complete_numbers(file: str, name: str, match: re.Match[str], unit: str
     before, behind = text[max(0, start - 3) : start], text[end : end + 3]
     left, right = beside_group(match.re.pattern)
     if BEFORE.search(before) and not left.endswith(_named(before[-1])):
-        raise OutputError(file, _words(name, match))
+        raise OutputError(file, _describe_match(name, match))
     is_unit = re.match(rf"{re.escape(unit)}(?!\w)", text[end : end + len(unit) + 1])
     if BEHIND.match(behind) and not is_unit and not _names(right, behind[0]):
-        raise OutputError(file, _words(name, match))
+        raise OutputError(file, _describe_match(name, match))
 
 
 def _names(right: str, character: str) -> bool:
@@ -53,7 +53,7 @@ def _named(character: str) -> tuple[str, ...]:
     return (escaped,) if character in ".+" else (escaped, character)
 
 
-def _words(name: str, match: re.Match[str]) -> str:
+def _describe_match(name: str, match: re.Match[str]) -> str:
     start, end = match.span(1)
     before = re.search(r"\S*\Z", match.string[max(0, start - 30) : start])
     behind = re.match(r"\S*", match.string[end : end + 30])

@@ -9,7 +9,7 @@ from pathlib import Path
 from steelyard.jobscripts import client_usage, cvmfs
 from steelyard.jobscripts.app.figure_checks import check_complete_numbers, check_units
 from steelyard.jobscripts.errors import BenchmarkError, FailedError, OutputError
-from steelyard.jobscripts.output import last_words, number, read_text
+from steelyard.jobscripts.output import last_message, number, read_text
 from steelyard.jobscripts.output_noise import origin_of_tags
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import OwnFigures, Result
@@ -77,7 +77,7 @@ def seconds_of(folder: Path, client: int, line: str) -> float:
     if found is None:
         raise OutputError(name, f"not 'code start end uptime uptime': {line[:100]!r}")
     if found[1] != "0":
-        message = last_words(folder, client)
+        message = last_message(folder, client)
         raise FailedError(
             f"the command ended with {found[1]}" + (f": {message}" if message else "")
         )

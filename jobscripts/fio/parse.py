@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.jobscripts import mounts
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output import last_words, positive, read_document, read_output
+from steelyard.jobscripts.output import last_message, positive, read_document, read_output
 from steelyard.jobscripts.registry import Result
 
 ASKED = ("rw", "bs", "size", "numjobs", "iodepth", "ioengine", "direct", "end_fsync")
@@ -30,10 +30,10 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     jobs = _jobs(name, document)
     for job in jobs:
         if job.get("error") != 0:
-            message = [*before, last_words(folder, client)][0]
+            message = [*before, last_message(folder, client)][0]
             raise FailedError(f"fio says error {job.get('error')}" + (message and f": {message}"))
     if not parameters["job_file"]:
-        _check_asked(name, jobs, parameters)
+        _check_options(name, jobs, parameters)
     found = _rates(name, jobs)
     for direction in ("read", "write"):
         found += _latencies(name, jobs, direction)
@@ -57,7 +57,7 @@ def _jobs(name: str, document: dict[str, Any]) -> list[dict[str, Any]]:
     return jobs
 
 
-def _check_asked(name: str, jobs: list[dict[str, Any]], parameters: Mapping[str, object]) -> None:
+def _check_options(name: str, jobs: list[dict[str, Any]], parameters: Mapping[str, object]) -> None:
     """Compare the options that fio repeats for its only group with the requested ones."""
     options = jobs[0].get("job options")
     if len(jobs) != 1 or not isinstance(options, dict):

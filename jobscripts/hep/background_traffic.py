@@ -142,7 +142,7 @@ def others(count: int, url: str) -> Iterator[Others]:
 def serve(size: int) -> None:
     """Answer requests until the process is ended."""
     server = Server(size)
-    say(str(server.server_address[1]))
+    write_line(str(server.server_address[1]))
     server.serve_forever()
 
 
@@ -160,9 +160,9 @@ def fetch(url: str) -> None:
             size += len(piece)
         requests += answer.isclosed()  # whether the answer was read completely
         if requests == 1 and not over.is_set():
-            say("ready")
+            write_line("ready")
     seconds = time.monotonic() - begin_s
-    say(json.dumps({"requests": requests, "bytes": size, "seconds": seconds}))
+    write_line(json.dumps({"requests": requests, "bytes": size, "seconds": seconds}))
 
 
 def wait_for_end(over: threading.Event) -> None:
@@ -171,7 +171,7 @@ def wait_for_end(over: threading.Event) -> None:
     over.set()
 
 
-def say(text: str) -> None:
+def write_line(text: str) -> None:
     """Print a line at once: another process waits for it."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()

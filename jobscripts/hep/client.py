@@ -220,7 +220,7 @@ def find_input(parameters: Mapping[str, Value], mode: str, server: list[str]) ->
             )
         has_note = parameters["verify"] and mode != "command"
         return Input(where, read_note(where, mode) if has_note else None)
-    path, known = run_request.place(parameters, scratch())
+    path, known = run_request.prepare_input(parameters, scratch())
     check_known(parameters, mode, known)
     return Input(str(path.absolute()), known, path=path.absolute())
 
@@ -304,7 +304,7 @@ def server_counts(given: Input) -> dict[str, Any]:
         return {"counts": None, "reason": "xrdfs is missing (Debian package xrootd-client)"}
     end = time.monotonic() + QUIET_S
     while True:
-        counts, links = ask_server(program, given.server)
+        counts, links = query_server(program, given.server)
         if counts is None or links == 1:  # only the connection of this query
             break
         if time.monotonic() > end:
@@ -317,7 +317,7 @@ def server_counts(given: Input) -> dict[str, Any]:
     return {"counts": counts, "reason": reason, "version": given.version}
 
 
-def ask_server(program: str, server: str) -> tuple[dict[str, int] | None, int]:
+def query_server(program: str, server: str) -> tuple[dict[str, int] | None, int]:
     """Return the server's counts since its start, and its number of connections.
 
     A connection remains in that number until its requests are counted.

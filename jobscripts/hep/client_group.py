@@ -116,7 +116,7 @@ def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
                 line.write({"disconnected": True})
 
 
-def asked_to_stop(number: int, frame: FrameType | None) -> NoReturn:
+def handle_stop_signal(number: int, frame: FrameType | None) -> NoReturn:
     """Exit on the first SIGTERM; ignore others, so that temporary files are removed."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     sys.exit(128 + number)
@@ -134,7 +134,7 @@ def keep_alive(line: socket.socket) -> None:
 def main() -> int:
     """Connect and serve; return 0, or 1 with a line on stderr if the node's workers failed."""
     die_with_parent()
-    signal.signal(signal.SIGTERM, asked_to_stop)
+    signal.signal(signal.SIGTERM, handle_stop_signal)
     node, host, port, mode = sys.argv[1:]
     base = os.environ.get("SY_SCRATCH_BASE") or os.environ.get("TMPDIR") or "/tmp"
     with (

@@ -48,12 +48,12 @@ class Group:
         self.node, self.line, self.file = node, line, line.makefile("r", encoding="utf-8")
         self.is_first, self.offset_s, self.error_s = is_first, 0.0, 0.0
 
-    def ask(self, question: Mapping[str, Any]) -> Answer:
+    def query(self, question: Mapping[str, Any]) -> Answer:
         """Send a request and return the answer."""
-        self.tell(question)
+        self.send(question)
         return self.hear()
 
-    def tell(self, question: Mapping[str, Any]) -> None:
+    def send(self, question: Mapping[str, Any]) -> None:
         """Send one line."""
         self.line.sendall((json.dumps(question) + "\n").encode())
 
@@ -78,7 +78,7 @@ class Group:
         readings = []
         for _ in range(READINGS):
             before = time.monotonic()
-            clock_s = float(self.ask({"clock": True})["clock_s"])
+            clock_s = float(self.query({"clock": True})["clock_s"])
             after = time.monotonic()
             readings.append((after - before, clock_s - (before + after) / 2))
         round_trip_s, self.offset_s = min(readings)
@@ -90,7 +90,7 @@ class Group:
             index: {**task, "begin_s": task["begin_s"] + self.offset_s}
             for index, task in tasks.items()
         }
-        self.tell({"tasks": shifted})
+        self.send({"tasks": shifted})
 
     def answers(self) -> dict[int, Answer]:
         """Return the answers with times of the first node's clock."""
@@ -102,7 +102,7 @@ class Group:
 
     def disconnect(self) -> None:
         """End the group's workers and wait until they have ended."""
-        self.ask({"disconnect": True})
+        self.query({"disconnect": True})
 
 
 @dataclass(frozen=True)
@@ -167,10 +167,10 @@ class Groups:
         shares = [len(range(i, count, len(self.groups))) for i in range(len(self.groups))]
         begun = [(g, share) for g, share in zip(self.groups, shares, strict=True) if share]
         for group, share in begun:
-            group.ask({"others": share, "url": url})
+            group.query({"others": share, "url": url})
         yield found
         for group, _ in begun:
-            found += group.ask({"others_end": True})["others"]
+            found += group.query({"others_end": True})["others"]
 
     def disconnect(self) -> None:
         """End all workers, whose connections are closed in order."""
@@ -192,7 +192,7 @@ def started(
             groups += stack.enter_context(called(elsewhere, mode))
         for number, group in enumerate(groups):
             share = len(range(number, count, len(groups)))
-            group.tell({"count": share, "environment": settings(environment)})
+            group.send({"count": share, "environment": settings(environment)})
         for group in groups:
             group.hear()
         yield Groups(groups)

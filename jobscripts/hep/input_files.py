@@ -134,7 +134,7 @@ def make(path: Path, recipe: Recipe) -> dict[str, Any]:
         known |= {"bytes": temporary.stat().st_size, "sha256": sha256(temporary), **found}
         flush(temporary)
         temporary.rename(path)
-        write_whole(note_of(path), json.dumps(known, indent=1) + "\n")
+        write_atomically(note_of(path), json.dumps(known, indent=1) + "\n")
     finally:
         temporary.unlink(missing_ok=True)
     return known
@@ -146,7 +146,7 @@ def flush(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write a text atomically."""
     temporary = path.with_name(f".{path.name}.part")
     temporary.write_text(text, encoding="utf-8")

@@ -105,9 +105,9 @@ class XRootDReader:
         self._check(status, url)
         self.size = int(about.size)
         if vector:
-            self._ask_limits(client)
+            self._query_limits(client)
 
-    def _ask_limits(self, client: Any) -> None:
+    def _query_limits(self, client: Any) -> None:
         server = client.URL(self.file.get_property("DataServer"))
         system = client.FileSystem(f"{server.protocol}://{server.hostid}/")
         status, answer = system.query(client.flags.QueryCode.CONFIG, "readv_iov_max readv_ior_max")

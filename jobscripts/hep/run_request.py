@@ -50,7 +50,9 @@ def own_file(path: Path) -> Path:
     return path
 
 
-def place(parameters: Mapping[str, Value], scratch: Path) -> tuple[Path, dict[str, Any] | None]:
+def prepare_input(
+    parameters: Mapping[str, Value], scratch: Path
+) -> tuple[Path, dict[str, Any] | None]:
     """Return the input's checked path on this node, and its note (input_files.keep_file).
 
     The input is in the folder `data` if one is given. Otherwise it is stored in the study's folder

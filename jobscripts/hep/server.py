@@ -118,7 +118,7 @@ def watch() -> None:
     poller.poll()
 
 
-def asked_to_stop(number: int, frame: FrameType | None) -> NoReturn:
+def handle_stop_signal(number: int, frame: FrameType | None) -> NoReturn:
     """Exit on SIGTERM, so that temporary files are removed."""
     sys.exit(128 + number)
 
@@ -153,7 +153,7 @@ def serve(stack: ExitStack) -> None:
     # A short path without blanks: it contains sockets, and the configuration has no quotes.
     own = folder(stack, OWN_BASE)
     parameters = run_request.parameters(sys.argv[1])
-    path, known = run_request.place(parameters, copies)
+    path, known = run_request.prepare_input(parameters, copies)
     (own / "data").mkdir()
     (own / "data" / path.name).symlink_to(path.absolute())
     guard, port = start(own, copies, program)
@@ -171,8 +171,8 @@ def serve(stack: ExitStack) -> None:
 def main() -> int:
     """Run the server; return 0, or 1 with a line on stderr if it cannot serve."""
     die_with_parent()
-    signal.signal(signal.SIGTERM, asked_to_stop)
-    signal.signal(signal.SIGINT, asked_to_stop)
+    signal.signal(signal.SIGTERM, handle_stop_signal)
+    signal.signal(signal.SIGINT, handle_stop_signal)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         with ExitStack() as stack:

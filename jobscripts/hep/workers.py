@@ -119,7 +119,7 @@ def main() -> None:
 
     mode = sys.argv[1]
     client_tasks.prepare(mode)
-    say("ready")
+    write_line("ready")
     for line in sys.stdin:
         task = json.loads(line)
         time.sleep(max(0.0, task["begin_s"] - time.monotonic()))
@@ -127,10 +127,10 @@ def main() -> None:
             found = client_tasks.WORK[mode](task)
         except (reader.ReadError, input_files.DataError, OSError) as error:
             found = {"error": str(error)}
-        say(json.dumps(found))
+        write_line(json.dumps(found))
 
 
-def say(line: str) -> None:
+def write_line(line: str) -> None:
     """Print a line at once: another process waits for it."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

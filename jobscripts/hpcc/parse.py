@@ -59,7 +59,7 @@ def described() -> Mapping[str, registry.ResultSpec]:
 def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[Result]:
     """Return every figure in benchmark.toml, after a check of the solved problem."""
     name = f"out.{client}"
-    order = hpl.order_asked(folder, client, parameters)
+    order = hpl.order_requested_problems(folder, client, parameters)
     text = read_complete(folder, client, "hpcc", hpl.HPCC_END)
     solved, _, _ = hpl.solved_by_hpcc(name, text, order)
     for section in SECTIONS:

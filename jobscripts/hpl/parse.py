@@ -106,7 +106,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     index of the fastest, the mean rate, and each system's rate and residual.
     """
     name = f"out.{client}"
-    order = order_asked(folder, client, parameters)
+    order = order_requested_problems(folder, client, parameters)
     if parameters["xhpl"]:
         text = read_output(folder, client, "xhpl")
         _refuse_other_programs(name, text)
@@ -158,7 +158,7 @@ def _named_in_full(
         raise OutputError(
             name, f"HPL-NVIDIA ignores {', '.join(ignored)}: leave out of the study what it ignores"
         )
-    variant = _variant(_asked(order)[0])
+    variant = _variant(_requested_problems(order)[0])
     for one in solved:
         if not variant.startswith(one.variant[:2]):
             raise OutputError(
@@ -178,7 +178,9 @@ def _each(solved: list[Solution]) -> Iterator[Result]:
         yield Result("system_residual", float(one.residual), "1", i)
 
 
-def order_asked(folder: Path, client: int, parameters: Mapping[str, object]) -> dict[str, object]:
+def order_requested_problems(
+    folder: Path, client: int, parameters: Mapping[str, object]
+) -> dict[str, object]:
     """Return the parameters; with `memory`, n is read from line 6 of the node's input file."""
     if not parameters["memory"]:
         return dict(parameters)
@@ -262,7 +264,9 @@ def _complaint(text: str) -> str:
 
 def _check(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
     """Check that the systems are the requested ones, each once and correct; compare their times."""
-    problems = [(one["n"], one["nb"], one["p"], one["q"]) for one in _asked(parameters)]
+    problems = [
+        (one["n"], one["nb"], one["p"], one["q"]) for one in _requested_problems(parameters)
+    ]
     for solution in solved:
         if solution.problem not in problems:
             raise OutputError(
@@ -278,7 +282,7 @@ def _check(name: str, solved: list[Solution], parameters: Mapping[str, object]) 
         _agree(name, solution, solution.operations / solution.gflops / 1e9)
 
 
-def _asked(parameters: Mapping[str, object]) -> list[dict[str, object]]:
+def _requested_problems(parameters: Mapping[str, object]) -> list[dict[str, object]]:
     """Return the parameters of each system: one per combination of several values."""
     values = [
         str(value).split() if key in SEVERAL else [value] for key, value in parameters.items()
@@ -311,7 +315,7 @@ def _check_residuals(name: str, solved: list[Solution], parameters: Mapping[str,
 
 def _check_variants(name: str, solved: list[Solution], parameters: Mapping[str, object]) -> None:
     """Check that every requested algorithm was run once, and the settings of all of them."""
-    variants = {f"{_variant(one)} with NB {one['nb']}" for one in _asked(parameters)}
+    variants = {f"{_variant(one)} with NB {one['nb']}" for one in _requested_problems(parameters)}
     found = [f"{one.variant} with NB {one.problem[1]}" for one in solved]
     if set(found) != variants or len(found) != len(variants):
         raise OutputError(name, _other_variants(found, variants))

@@ -42,7 +42,7 @@ def _end(pair: Pair, parameters: Mapping[str, object]) -> Json:
         raise OutputError(pair.where, f"no report, but: {str(report)[:200]!r}")
     if report.get("error"):
         raise FailedError(f"{pair.where}: {report['error']}")
-    start = _part(pair.where, _part(pair.where, report, "start"), "test_start")
+    start = _read_table(pair.where, _read_table(pair.where, report, "start"), "test_start")
     expected = {
         "protocol": str(parameters["protocol"]).upper(),
         "num_streams": parameters["streams"],
@@ -52,10 +52,10 @@ def _end(pair: Pair, parameters: Mapping[str, object]) -> Json:
     for key, value in expected.items():
         if start.get(key) != value:
             raise OutputError(pair.where, f"{key} is {start.get(key)} instead of {value}")
-    return _part(pair.where, report, "end")
+    return _read_table(pair.where, report, "end")
 
 
-def _part(where: str, table: Json, key: str) -> Json:
+def _read_table(where: str, table: Json, key: str) -> Json:
     found = table.get(key)
     if not isinstance(found, dict):
         raise OutputError(where, f"no '{key}'" + (f", {OLD}" if key.startswith("sum_") else ""))
@@ -65,11 +65,11 @@ def _part(where: str, table: Json, key: str) -> Json:
 def _figures(
     where: str, end: Json, parameters: Mapping[str, object]
 ) -> Iterator[tuple[str, float, str]]:
-    sent, received = _part(where, end, "sum_sent"), _part(where, end, "sum_received")
+    sent, received = _read_table(where, end, "sum_sent"), _read_table(where, end, "sum_received")
     yield "received_bits_per_s", _rate(where, received, parameters), "bit/s"
     yield "sent_bits_per_s", _rate(where, sent, parameters), "bit/s"
     if parameters["direction"] == "both":
-        back = _part(where, end, "sum_received_bidir_reverse")
+        back = _read_table(where, end, "sum_received_bidir_reverse")
         yield "reverse_received_bits_per_s", _rate(where, back, parameters), "bit/s"
     if parameters["protocol"] == "udp":
         lost, packets = (number(where, received, key) for key in ("lost_packets", "packets"))
@@ -79,7 +79,7 @@ def _figures(
         yield "lost_share", lost / packets, "1"
     else:
         yield "retransmits", number(where, sent, "retransmits"), "segments"
-    cpu = _part(where, end, "cpu_utilization_percent")
+    cpu = _read_table(where, end, "cpu_utilization_percent")
     yield "cpu_client", number(where, cpu, "host_total") / 100, "1"
     yield "cpu_server", number(where, cpu, "remote_total") / 100, "1"
 
@@ -87,7 +87,7 @@ def _figures(
 def _rate(where: str, table: Json, parameters: Mapping[str, object]) -> float:
     """Return the rate in bit/s; raise if the transfer was too short or empty."""
     seconds = number(where, table, "seconds")
-    if seconds < (1 - report_checks.LATE) * report_checks.seconds_asked(parameters):
+    if seconds < (1 - report_checks.LATE) * report_checks.requested_seconds(parameters):
         raise OutputError(where, f"{seconds} s instead of {parameters['seconds']} s were measured")
     rate = report_checks.rate(where, table)
     if rate == 0:

@@ -24,7 +24,7 @@ def check_report(where: str, report: object, end: Json, parameters: Mapping[str,
     _intervals(where, report, expected, min(number(where, total, "seconds") for total in sums))
 
 
-def seconds_asked(parameters: Mapping[str, object]) -> float:
+def requested_seconds(parameters: Mapping[str, object]) -> float:
     """Return the requested duration in s."""
     return float(str(parameters["seconds"]))
 

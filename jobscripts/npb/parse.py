@@ -51,7 +51,7 @@ def parse(folder: Path, client: int, parameters: Mapping[str, object]) -> list[R
     """Return mops and mops_per_process (Mop/s), seconds, and the requested profile."""
     name = f"out.{client}"
     if not _has_output(folder / name):
-        message = first_words(folder / f"err.{client}")
+        message = first_message(folder / f"err.{client}")
         if message:
             raise FailedError(message)
     block = read_block(name, read_output(folder, client, "NPB"))
@@ -112,7 +112,7 @@ def _one_verdict(name: str, above: str, verification: str) -> None:
         )
 
 
-def first_words(path: Path) -> str:
+def first_message(path: Path) -> str:
     """Return the first message in a file; mpirun draws lines around its messages."""
     try:
         text = read_regular(path, NOTE_BYTES).decode("utf-8", "replace")

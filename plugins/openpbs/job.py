@@ -147,7 +147,7 @@ def begin_options(event, config, node):
     return known
 
 
-def begin_words(event, config, request):
+def begin_arguments(event, config, request):
     """Return the arguments of `steelyard-node job begin`."""
     node = str(pbs.get_local_nodename())
     arguments = ["begin", "--job-id=%s" % event.job.id, "--node=" + node]
@@ -167,7 +167,7 @@ def begin(event, config):
         raise Refused("%s: %s" % (pbs.get_local_nodename(), error)) from None
     try:
         code, _, message = run_node(
-            config, begin_words(event, config, request), config["begin_limit_s"]
+            config, begin_arguments(event, config, request), config["begin_limit_s"]
         )
     except BaseException as error:  # an alarm is raised as KeyboardInterrupt
         code, message = None, "%r" % error
@@ -217,7 +217,7 @@ def late(event, config):
 
     A record that states this is better than none.
     """
-    arguments = begin_words(event, config, request_of(event.job)) + ["--late"]
+    arguments = begin_arguments(event, config, request_of(event.job)) + ["--late"]
     code, _, message = run_node(config, arguments, config["begin_limit_s"])
     if code != 0 or message:
         log("begin: exit code %s: %s" % (code, message), event.job.id)

@@ -60,7 +60,7 @@ def node_cpus():
     return [int(count) for count in counts if count is not None]
 
 
-def whole_nodes(event, by_ncpus):
+def requests_exclusive_nodes(event, by_ncpus):
     """Return yes or no: whether the job requests whole nodes; None: the node decides.
 
     A job that requests as many processors as the smallest node has may have that node for itself.
@@ -76,7 +76,7 @@ def whole_nodes(event, by_ncpus):
 def exclusive_option(event, config):
     """Return --exclusive for `job check`; [] if it is unknown."""
     try:
-        exclusive = whole_nodes(event, config["exclusive_by_ncpus"])
+        exclusive = requests_exclusive_nodes(event, config["exclusive_by_ncpus"])
     except Exception as error:
         log("whether the job requests whole nodes is not known: %r" % error)
         exclusive = None

@@ -196,7 +196,7 @@ def list_launcher_names(kind: str) -> Iterator[str]:
 def refusal_reason(text: str) -> str | None:
     """Return why the launcher cannot be started here, or None."""
     try:
-        launcher_needs.check_here(launchers.parse(text))
+        launcher_needs.check_on_this_machine(launchers.parse(text))
     except (ConditionError, MissingError, UsageError) as error:
         return str(error)
     return None

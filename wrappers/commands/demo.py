@@ -286,11 +286,11 @@ def _print_answers(demo: Demo, questions: Mapping[str, tuple[str, str]]) -> None
 def _describe_nodes(summary: Summary) -> Iterator[str]:
     """Yield what a reader must know for a comparison of node types."""
     from steelyard.analysis.findings.finding import collect_facts_by_group
-    from steelyard.analysis.report.answer import describe_whole_runs
+    from steelyard.analysis.report.answer import describe_elapsed_times
 
     if "node_type" not in summary.data.meta.factors:
         return
-    for sentence in describe_whole_runs(summary):
+    for sentence in describe_elapsed_times(summary):
         yield f"Whole runs, with their start and end: {sentence}"
     facts = collect_facts_by_group(summary)
 

@@ -95,7 +95,7 @@ def as_json(request: ImageRequest, made: Image) -> dict[str, object]:
         "format": "steelyard-image",
         "version": 1,
         "launcher": made.launcher,
-        "path": made.place,
+        "path": made.location,
         "suite": request.suite,
         "packages": list(request.packages),
         "size_bytes": made.size_bytes,
@@ -108,7 +108,7 @@ def print_made(request: ImageRequest, made: Image) -> None:
     from steelyard.wrappers.base import console
 
     size = console.format_bytes(made.size_bytes)
-    print(f"{made.launcher} is ready: {size}, {made.place}, made in {made.took_s:.0f} s")
+    print(f"{made.launcher} is ready: {size}, {made.location}, made in {made.took_s:.0f} s")
     print(f'in a study: launcher = ["bare", "{made.launcher}"]')
     print(f"by hand: steelyard run --in {made.launcher} -- COMMAND")
     if request.kind in ("docker", "podman"):

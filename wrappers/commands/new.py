@@ -81,7 +81,7 @@ def read_answers(args: argparse.Namespace) -> Answers:
     run = read_answer(
         args.run, "What is to be run? A benchmark or a command line", None, parse_text
     )
-    against = [template.read_against(text) for text in args.against or ask_factors(args)]
+    against = [template.read_against(text) for text in args.against or prompt_for_factors(args)]
     repeat, difference = read_answer(
         args.repeat, "How many repeats, or which difference should be seen?", "10",
         template.read_repeat,
@@ -96,12 +96,12 @@ def read_answers(args: argparse.Namespace) -> Answers:
         and not registry.find_class(where).runs_here
         and sys.stdin.isatty()
     ):
-        partition = ask("In which partition? (empty: the default)", "", str) or None
+        partition = prompt("In which partition? (empty: the default)", "", str) or None
     name = read_answer(args.name, "What is the study's name?", "study", template.read_name)
     return template.Answers(run, dict(against), repeat, difference, where, partition, name)
 
 
-def ask_factors(args: argparse.Namespace) -> list[str]:
+def prompt_for_factors(args: argparse.Namespace) -> list[str]:
     """Ask for factors until an answer is empty."""
     from steelyard.wrappers.base.errors import UsageError
     from steelyard.wrappers.study import template
@@ -111,7 +111,7 @@ def ask_factors(args: argparse.Namespace) -> list[str]:
     print("Against what? NAME=LEVELS, the baseline first, such as node_type=physical virtual,")
     print("network=none delay=20ms, launcher=bare podman:debian:12, or your own: threads=1 2 4")
     found: list[str] = []
-    while line := ask("  factor (empty: no more)", "", lambda text: text):
+    while line := prompt("  factor (empty: no more)", "", lambda text: text):
         try:
             template.read_against(line)
         except UsageError as error:
@@ -127,10 +127,10 @@ def read_answer(given: str | None, question: str, usual: str | None, read: Read)
         return read(given)
     if not sys.stdin.isatty() and usual is not None:
         return read(usual)
-    return ask(question, usual, read)
+    return prompt(question, usual, read)
 
 
-def ask(question: str, usual: str | None, read: Read) -> Any:
+def prompt(question: str, usual: str | None, read: Read) -> Any:
     """Ask on a terminal until the answer can be parsed."""
     from steelyard.wrappers.base.errors import UsageError
 

@@ -236,7 +236,7 @@ def main(args: argparse.Namespace) -> int:
     """Measure and print."""
     from steelyard.wrappers.run import export, results_text
 
-    words = split_words(args)
+    words = take_command_words(args)
     exports = [
         export.parse_export(text) for text in (*args.export, *(["json"] if args.json else []))
     ]
@@ -270,7 +270,7 @@ def exit_code(found: RunResults) -> int:
     return errors.DONE if is_complete else errors.RUNS_FAILED
 
 
-def split_words(args: argparse.Namespace) -> list[str]:
+def take_command_words(args: argparse.Namespace) -> list[str]:
     """Return the words of commands; after quoted lines, our own options may follow, which are
     parsed."""
     from steelyard.wrappers.run import command_line

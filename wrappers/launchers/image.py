@@ -65,7 +65,7 @@ class ImageRequest:
         return f"{self.kind}:{self.name}"
 
     @property
-    def place(self) -> Path:
+    def path(self) -> Path:
         """The destination folder; docker and podman store their images themselves."""
         if self.kind == "lxc":
             return lxc_folder() / self.name
@@ -74,7 +74,7 @@ class ImageRequest:
     @property
     def workshop(self) -> Path:
         """The folder in which it is made: for a folder, on the file system of the destination."""
-        return Path(tempfile.gettempdir()) if self.kind in ENGINES else self.place.parent
+        return Path(tempfile.gettempdir()) if self.kind in ENGINES else self.path.parent
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Image:
     """A finished image."""
 
     launcher: str
-    place: str
+    location: str
     size_bytes: int
     took_s: float
 
@@ -205,7 +205,7 @@ def check_programs(request: ImageRequest) -> None:
 def check_destination(request: ImageRequest) -> None:
     """Raise UsageError if the destination exists and may not be replaced, or its parent does not
     exist."""
-    path = request.place
+    path = request.path
     if not path.parent.is_dir():
         raise UsageError(f"{path.parent}: no such folder: make it first", str(path))
     if not os.path.lexists(path):
@@ -302,21 +302,21 @@ def make_root_folder(request: ImageRequest, work_folder: Path, report: Say) -> t
     root.chmod(0o755)
     (root / MARK).write_text(image_label(request), encoding="utf-8")
     if request.kind == "lxc":
-        text = LXC_CONFIG.format(root=request.place / "rootfs")
+        text = LXC_CONFIG.format(root=request.path / "rootfs")
         (complete_folder / "config").write_text(text, encoding="utf-8")
         complete_folder.chmod(0o755)
     size_bytes = disk_usage(complete_folder)
     install_folder(request, complete_folder, work_folder)
-    return str(request.place), size_bytes
+    return str(request.path), size_bytes
 
 
 def install_folder(request: ImageRequest, complete_folder: Path, work_folder: Path) -> None:
     """Move the image to its destination in one step; a replaced folder is removed with `part`."""
     check_destination(request)  # minutes have passed since the first check
     with signals.uninterrupted():
-        if request.place.exists():
-            request.place.rename(work_folder / "before")
-        complete_folder.rename(request.place)
+        if request.path.exists():
+            request.path.rename(work_folder / "before")
+        complete_folder.rename(request.path)
 
 
 def image_label(request: ImageRequest) -> str:

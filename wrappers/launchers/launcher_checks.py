@@ -234,7 +234,7 @@ def list_missing(launchers: Iterable[Launcher]) -> list[str]:
     return [why for launcher in launchers if (why := find_missing(launcher)) is not None]
 
 
-def check_here(launcher: Launcher) -> None:
+def check_on_this_machine(launcher: Launcher) -> None:
     """Raise ConditionError or MissingError for a launcher that cannot run here."""
     check_user([launcher])
     why = find_missing(launcher)

@@ -172,7 +172,7 @@ def require_root(purpose: str) -> None:
         )
 
 
-def check_here(conditions: Conditions) -> None:
+def check_on_this_machine(conditions: Conditions) -> None:
     """Raise ConditionError for what this user or kernel cannot apply, before anything runs."""
     if conditions.needs_root:
         require_root(conditions.format_options())

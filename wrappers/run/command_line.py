@@ -91,7 +91,7 @@ def find_shell_syntax(text: str) -> str | None:
     return None
 
 
-def check_here(command: Command) -> None:
+def check_on_this_machine(command: Command) -> None:
     """Raise MissingError, with a hint, if this machine has no such program."""
     name = command.argv[0]
     if shutil.which(name) is not None:

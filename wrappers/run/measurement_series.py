@@ -33,7 +33,7 @@ class MeasurementSeries:
         program = str(programs.find_node_program())
         if self.chosen is None and self.options.launcher.has_our_programs:
             for command in self.commands:
-                command_line.check_here(command)
+                command_line.check_on_this_machine(command)
         with leftovers.make_run_folder() as temporary:
             folder = temporary / "kept" if output is None else output.absolute()
             measurement.check_empty(folder)

@@ -31,7 +31,7 @@ def read_conditions(args: argparse.Namespace) -> Conditions:
         raise UsageError("--peer: goes with --netem=SPEC, whose round-trip times are measured")
     peer = None if args.peer is None else netem.resolve_address(args.peer)
     wanted = netem.Conditions(args.netem, args.cache, peer)
-    netem.check_here(wanted)
+    netem.check_on_this_machine(wanted)
     return wanted
 
 
@@ -49,7 +49,7 @@ def read_launcher(text: str, condition: str = netem.NONE) -> Launcher:
     refusal = launchers.condition_conflict(launcher, job_condition)
     if refusal is not None:
         raise UsageError(f"--in {text}: this job has --netem={job_condition}: {refusal}", part=text)
-    launcher_checks.check_here(launcher)
+    launcher_checks.check_on_this_machine(launcher)
     return launcher
 
 

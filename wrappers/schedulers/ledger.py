@@ -91,7 +91,9 @@ def read_text(path: Path) -> str:
         return ""
 
 
-def write_whole(path: Path, text: str | bytes, durable: bool = True, mode: int = 0o644) -> None:
+def write_atomically(
+    path: Path, text: str | bytes, durable: bool = True, mode: int = 0o644
+) -> None:
     """Write a file atomically. If not `durable`, a power failure may still lose it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")

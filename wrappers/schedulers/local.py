@@ -264,7 +264,7 @@ def record_failure(attempt: Path, run_id: str, why: str) -> str:
     path = attempt / study_files.RESULT_FILE
     result = empty_result(attempt.name, run_id)
     result |= {"state": "failed", "reason": f"its condition could not be applied: {why}"}
-    ledger.write_whole(path, json.dumps(result) + "\n")
+    ledger.write_atomically(path, json.dumps(result) + "\n")
     return "failed"
 
 
@@ -328,7 +328,7 @@ def write_final_state(attempt: Path, run_id: str, code: int, timed_out: bool) ->
     state = "timeout" if timed_out else "failed"
     result = dict(outcome.result or empty_result(attempt.name, run_id))
     result |= {"state": state, "reason": failure_reason(attempt / "job.out", code)}
-    ledger.write_whole(attempt / study_files.RESULT_FILE, json.dumps(result) + "\n")
+    ledger.write_atomically(attempt / study_files.RESULT_FILE, json.dumps(result) + "\n")
     return state
 
 

@@ -56,9 +56,9 @@ def write_batch(folder: StudyDir, batch: Batch, scheduler: Scheduler, after: str
     script = folder.script(batch.submission_id)
     text = scheduler.render_script(batch, chain_batches(batch, after))
     # Not synced, at 4 ms each: sbatch keeps the script, and submissions.jsonl the run ids.
-    ledger.write_whole(script, text, durable=False)
+    ledger.write_atomically(script, text, durable=False)
     lines = "".join(f"{run_id}\n" for run_id in batch.run_ids)
-    ledger.write_whole(folder.run_list(batch.submission_id), lines, durable=False)
+    ledger.write_atomically(folder.run_list(batch.submission_id), lines, durable=False)
     return script
 
 

@@ -62,8 +62,10 @@ def write_plan(folder: StudyDir, before: study.Study, now: study.Study) -> Itera
         toml = now.toml
     if found != runs:
         grown = replace(now, repeat=int(stored_study.get("repeat", now.repeat)))  # [study] stop
-        ledger.write_whole(folder.plan, plan.plan_json(grown, found, find_session(folder.path)))
-    ledger.write_whole(folder.toml, toml)
+        ledger.write_atomically(
+            folder.plan, plan.plan_json(grown, found, find_session(folder.path))
+        )
+    ledger.write_atomically(folder.toml, toml)
 
 
 def remove_figures(found: study.Study) -> dict[str, Any]:

@@ -57,7 +57,7 @@ class SettledSessions:
         if not is_over(folder, states, gaps):
             return
         with contextlib.suppress(OSError):  # not writable: it is collected again
-            ledger.write_whole(folder / FILE, json.dumps(self._state(folder)), durable=False)
+            ledger.write_atomically(folder / FILE, json.dumps(self._state(folder)), durable=False)
 
     def _state(self, folder: Path) -> dict[str, object]:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

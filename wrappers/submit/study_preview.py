@@ -142,7 +142,7 @@ def find_local_problems(
     if sure:
         for conditions in dict.fromkeys(netem.make_conditions(run.condition) for run in runs):
             try:
-                netem.check_here(conditions)
+                netem.check_on_this_machine(conditions)
             except SteelyardError as error:
                 yield Problem(str(error), sure=True)
 
@@ -160,7 +160,7 @@ def make_node_lookup(
     condition."""
     known: dict[str, AvailableNodes] = {}
 
-    def place_of(run: Run) -> AvailableNodes:
+    def nodes_of(run: Run) -> AvailableNodes:
         key = " ".join(str(run.condition.get(name)) for name in ("clients", *ALLOCATION, *PLACED))
         if key not in known:
             try:
@@ -171,7 +171,7 @@ def make_node_lookup(
                 known[key] = AvailableNodes("the cluster", ())
         return known[key]
 
-    return place_of
+    return nodes_of
 
 
 def estimate_study_cost(

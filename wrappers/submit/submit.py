@@ -231,17 +231,17 @@ def check_conditions(runs: Sequence[Run], scheduler: Scheduler) -> None:
     if lacking:
         raise MissingError(lacking[0])
     for conditions in dict.fromkeys(netem.make_conditions(run.condition) for run in runs):
-        netem.check_here(conditions)
+        netem.check_on_this_machine(conditions)
 
 
 def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: list[Run]) -> None:
     """Write the study's files, before any submission."""
     (folder.path / "submissions").mkdir(parents=True, exist_ok=True)
-    ledger.write_whole(folder.toml, study.toml)
+    ledger.write_atomically(folder.toml, study.toml)
     text = registry.library()
     library = folder.library(text)
     if not library.exists():
-        ledger.write_whole(library, text)
+        ledger.write_atomically(library, text)
     benchmarks = study.benchmarks()
     variables = submit_programs.make_environment(study)
     for run in missing:
@@ -267,7 +267,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
         session, doubt = sessions.begin_session(folder.path)
         if doubt is not None:
             print_message(f"warning: {doubt}")
-    ledger.write_whole(folder.plan, plan.plan_json(study, runs, session))
+    ledger.write_atomically(folder.plan, plan.plan_json(study, runs, session))
 
 
 def mode_variable(run: Run) -> dict[str, str]:

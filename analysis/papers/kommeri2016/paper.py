@@ -134,7 +134,7 @@ def select_line_rows(studies: Studies, summary: Summary, line: FactorLine) -> li
         for row in studies.rows.get(line.metric, [])
         if studies.find_study(row) is summary
         and row.group.variant == line.variant
-        and axis.place(row.group.condition) is not None
+        and axis.position(row.group.condition) is not None
         and axis.others(row.group.levels) == line.others
     ]
 

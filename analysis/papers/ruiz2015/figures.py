@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import Drawing
-from steelyard.analysis.figures.stacked_bars import draw_part
+from steelyard.analysis.figures.stacked_bars import draw_component
 from steelyard.analysis.papers.conditions import Studies
 from steelyard.analysis.papers.printed_values import PrintedComparison, describe_sizes
 from steelyard.analysis.report.figures import Draw
@@ -92,6 +92,6 @@ def draw_stacks(axes: Axes, bars: Sequence[dict[str, float]]) -> None:
     start = [0.0] * len(bars)
     for number, (part, name) in enumerate(PARTS.items()):
         widths = [bar.get(part, 0.0) for bar in bars]
-        start = draw_part(axes, widths, start, number, name, points=7.5)
+        start = draw_component(axes, widths, start, number, name, points=7.5)
     axes.set_xlim(0, 101)
     axes.grid(visible=False, axis="y")

@@ -51,7 +51,7 @@ class Pbs:
         "a number, a task such as 4711[3], or either with its server: 4711[3].pbs.site"
     )
     server_variable = "PBS_DEFAULT, PBS_CONF_FILE"
-    ids_are_whole = False  # a user may type 4711 for 4711.server
+    ids_match_exactly = False  # a user may type 4711 for 4711.server
     counts_starts = False  # Steelyard counts them: the first number without a folder
 
     def __init__(self, time_out_s: float = 120) -> None:
@@ -232,7 +232,7 @@ def read_allocation(row: AccountingRow) -> Allocation:
         cpu_s=cpu_s,
         resident_low_bytes=used,
         resident_high_bytes=used,
-        is_part=row.array_job_id is not None,
+        shares_request=row.array_job_id is not None,
         missing=missing,
     )
 

@@ -9,7 +9,7 @@ const struct sy_column_fact sy_column_facts[SY_FIXED] = {
 };
 
 const struct sy_total_fact sy_total_facts[SY_TOTALS] = {
-#define TOTAL(id, name, path, unit, cell, over_time, over_nodes, whose, told_in, ...)              \
+#define TOTAL(id, name, path, unit, cell, over_time, over_nodes, whose, reported_in, ...)              \
 	[SY_##id] = {name,                                                                         \
 		     path,                                                                         \
 		     SY_UNIT_##unit,                                                               \
@@ -17,7 +17,7 @@ const struct sy_total_fact sy_total_facts[SY_TOTALS] = {
 		     SY_OVER_##over_time,                                                          \
 		     SY_OVER_##over_nodes,                                                         \
 		     SY_OF_##whose,                                                                \
-		     SY_TOLD_IN_##told_in},
+		     SY_REPORTED_IN_##reported_in},
 #include "facts/quantities.def"
 };
 

@@ -38,12 +38,12 @@ _Static_assert(SY_WRITE - SY_RCHAR == 3 && SY_WRITE_BYTES - SY_RCHAR_BYTES == 3 
 
 enum sy_over { SY_OVER_LAST, SY_OVER_LARGEST, SY_OVER_SUM };
 enum sy_total_of { SY_OF_SAMPLER, SY_OF_NODE, SY_OF_PROCESSES, SY_OF_REAPED };
-enum sy_told_in {
-	SY_TOLD_IN_RECORD,
-	SY_TOLD_IN_DATABASE,
-	SY_TOLD_IN_COMMENT,
-	SY_TOLD_IN_BOTH,
-	SY_TOLD_IN_METRIC,
+enum sy_reported_in {
+	SY_REPORTED_IN_RECORD,
+	SY_REPORTED_IN_DATABASE,
+	SY_REPORTED_IN_COMMENT,
+	SY_REPORTED_IN_BOTH,
+	SY_REPORTED_IN_METRIC,
 };
 
 struct sy_column_fact {
@@ -57,7 +57,7 @@ struct sy_total_fact {
 	enum sy_cell cell;
 	enum sy_over over_time, over_nodes;
 	enum sy_total_of whose;
-	enum sy_told_in told_in;
+	enum sy_reported_in reported_in;
 };
 
 extern const struct sy_column_fact sy_column_facts[SY_FIXED];
@@ -72,7 +72,7 @@ static inline bool sy_is_micro(enum sy_unit unit)
 /* The sampler's answer and AdminComment have it. */
 static inline bool sy_is_in_comment(enum sy_total which)
 {
-	return sy_total_facts[which].told_in >= SY_TOLD_IN_COMMENT;
+	return sy_total_facts[which].reported_in >= SY_REPORTED_IN_COMMENT;
 }
 
 /* One sample as a line of numbers, and its CSV (docs/formats.md part 2).

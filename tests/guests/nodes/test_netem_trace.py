@@ -57,11 +57,11 @@ def test_a_job_sees_its_trace_and_its_record_tells_it(virtual_lab: Lab, before: 
     assert [one["applied"] for one in trace["step_log"]] == [
         f"delay={ms}ms,to={n1}" for ms in DELAYS_MS
     ]
-    is_seen(job.out, [one["unix_s"] for one in trace["step_log"]])
+    is_detectable(job.out, [one["unix_s"] for one in trace["step_log"]])
     assert tree(virtual_lab.cluster, NODE) == before
 
 
-def is_seen(out: str, begins: list[float]) -> None:
+def is_detectable(out: str, begins: list[float]) -> None:
     """The shortest echo of each step, two-sided; the job itself may have begun after the first."""
     echoes = [(float(at), float(ms)) for at, ms in re.findall(r"\[([\d.]+)\].*time=([\d.]+)", out)]
     ends = [*begins[1:], echoes[-1][0] + 1]

@@ -132,7 +132,7 @@ def test_what_is_packed_after_the_folders_were_listed_is_read_from_its_pack(
         name = stay if left.startswith("another") else stay.with_suffix(".csv")
         name.write_bytes(content)
     found = job_records.read_job_records(JobView("1", row), near, {})
-    assert (sorted(found.seen), found.gaps) == (["n1", "n2"], [])
+    assert (sorted(found.by_node), found.gaps) == (["n1", "n2"], [])
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="as a user the mode of a pack would refuse, not root")

@@ -57,7 +57,7 @@ def test_ranges_beyond_the_servers_limits_are_cut(
     start: Start, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = (data / input_files.file_name(RECIPE)).read_bytes()
-    monkeypatch.setattr(XRootDReader, "_ask_limits", lambda *_: None)
+    monkeypatch.setattr(XRootDReader, "_query_limits", lambda *_: None)
     monkeypatch.setattr(XRootDReader, "most_ranges", 2)
     monkeypatch.setattr(XRootDReader, "most_bytes", 40)
     tally = Tally()

@@ -146,7 +146,7 @@ class Node:
         """Make a node program whose samplers do not start: then the daemon's end is watched."""
         return self.other_program("no-sampler", '[ "$1" = sample ] && exit 1; exec $program "$@"')
 
-    def begin_words(self, job_id: str, *more: str, node: int = 0) -> list[str]:
+    def begin_arguments(self, job_id: str, *more: str, node: int = 0) -> list[str]:
         return [
             "begin", f"--job-id={job_id}", *self.where(), f"--owner={USER}:{USER}",
             f"--parent={self.mom.pid}", f"--mark={mark(job_id)}", f"--mark=PBS_NODENUM={node}",
@@ -154,7 +154,7 @@ class Node:
         ]  # fmt: skip
 
     def begin(self, job_id: str, *more: str) -> subprocess.CompletedProcess[str]:
-        return self.call(*self.begin_words(job_id, *more))
+        return self.call(*self.begin_arguments(job_id, *more))
 
     def attach(self, job_id: str, pid: int) -> subprocess.CompletedProcess[str]:
         return self.call("attach", f"--job-id={job_id}", f"--pid={pid}", *self.where())

@@ -220,7 +220,7 @@ def test_others_processes_are_not_the_jobs(node: Any) -> None:
 
 def test_a_task_that_brings_the_first_nodes_variables_is_the_jobs(node: Any) -> None:
     """tm_spawn hands its caller's environment on: mpirun's daemons have PBS_NODENUM=0 everywhere."""
-    words = node.begin_words("7.srv", "--rate=10", node=1)
+    words = node.begin_arguments("7.srv", "--rate=10", node=1)
     assert node.call(*words).returncode == 0
     task = node.mom.start("7.srv", "sleep", "60", node=0)
     wait_for("the task", lambda: processes(node, "7.srv") == 1)
@@ -287,7 +287,7 @@ def test_an_orphan_without_marks_is_known_by_its_session(node: Any) -> None:
 
 def test_nothing_that_ends_the_job_reaches_the_sampler(node: Any) -> None:
     subprocess.run(
-        [find_node_program(), "job", *node.begin_words("7.srv")],
+        [find_node_program(), "job", *node.begin_arguments("7.srv")],
         env={"PBS_JOBID": "7.srv", "PBS_NODENUM": "0"}, check=True, timeout=90,
     )  # fmt: skip
     sampler = node.sampler("7.srv")
@@ -452,7 +452,7 @@ def test_many_tags_reach_a_sampler_that_still_starts(node: Any) -> None:
 def test_a_node_whose_name_begins_with_anothers(node: Any) -> None:
     """Both on one machine: a sweep of the one leaves the other's jobs alone."""
     where = [f"--run-dir={node.run}", f"--record-dir={node.records}", "--node=n1.b"]
-    words = [w for w in node.begin_words("7.srv") if w != "--node=n1"]
+    words = [w for w in node.begin_arguments("7.srv") if w != "--node=n1"]
     assert node.call(*words, "--node=n1.b").returncode == 0
     state = node.run / "job" / "n1.b.7.srv.json"
     make_old(state)

@@ -46,7 +46,7 @@ def test_over_midnight(node: Any, tmp_path: Path, days: int) -> None:
     clock.set_off(off_s)
     begun_on = record_folders.format_day(time.time() + off_s)
     program = node.other_program("moved", f'exec {" ".join(clock.prefix)} $program "$@"')
-    call(clock, *node.begin_words("7.srv", "--rate=20", f"--node-program={program}"))
+    call(clock, *node.begin_arguments("7.srv", "--rate=20", f"--node-program={program}"))
     works(node, "7.srv", 5_000_000)
     clock.set_off(off_s + days * DAY_S)
     told = call(clock, "end", "--job-id=7.srv", *node.where())

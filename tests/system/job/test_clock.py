@@ -42,7 +42,7 @@ def works(node: Any, job_id: str, bytes_written: int) -> None:
 
 @pytest.mark.parametrize("off", [-HOUR_S, HOUR_S], ids=["back", "forward"])
 def test_set_between_begin_and_end(node: Any, clock: set_clock.WallClock, off: int) -> None:
-    call(clock, *node.begin_words("7.srv", "--rate=20"))
+    call(clock, *node.begin_arguments("7.srv", "--rate=20"))
     works(node, "7.srv", 5_000_000)
     clock.set_off(off)
     told = call(clock, "end", "--job-id=7.srv", *node.where())
@@ -64,7 +64,7 @@ def test_set_back_between_two_starts_each_tells_its_own(
     clock.set_off(-HOUR_S)
     program = node.other_program("moved", f'exec {" ".join(clock.prefix)} $program "$@"')
     request = "--request=tag=start%3D2"
-    call(clock, *node.begin_words("7.srv", "--rate=20", request, f"--node-program={program}"))
+    call(clock, *node.begin_arguments("7.srv", "--rate=20", request, f"--node-program={program}"))
     wait_for("both records", lambda: len(list((node.records / "7.srv").glob("*.json"))) == 2)
     works(node, "7.srv", 5_000_000)
     told = call(clock, "end", "--job-id=7.srv", *node.where())
@@ -78,7 +78,7 @@ def test_set_back_between_two_starts_what_is_not_measured_is_not_told(
     node.begin("7.srv", "--rate=20")
     assert node.end("7.srv")["nodes_measured"] == 1
     clock.set_off(-HOUR_S)
-    call(clock, *node.begin_words("7.srv", f"--node-program={node.without_sampler()}"))
+    call(clock, *node.begin_arguments("7.srv", f"--node-program={node.without_sampler()}"))
     assert call(clock, "end", "--job-id=7.srv", *node.where())["nodes_measured"] == 0
 
 
@@ -101,7 +101,7 @@ def test_a_job_that_has_just_begun_is_not_old_because_the_clock_says_so(
     node: Any, clock: set_clock.WallClock
 ) -> None:
     """Its processes may still come."""
-    call(clock, *node.begin_words("7.srv", f"--node-program={node.without_sampler()}"))
+    call(clock, *node.begin_arguments("7.srv", f"--node-program={node.without_sampler()}"))
     clock.set_off(HOUR_S)
     call(clock, "sweep", *node.where(), "--only-alive")
     assert node.state("7.srv").exists()
@@ -110,7 +110,7 @@ def test_a_job_that_has_just_begun_is_not_old_because_the_clock_says_so(
 def test_a_job_that_is_gone_is_not_new_because_the_clock_says_so(
     node: Any, clock: set_clock.WallClock
 ) -> None:
-    call(clock, *node.begin_words("7.srv", f"--node-program={node.without_sampler()}"))
+    call(clock, *node.begin_arguments("7.srv", f"--node-program={node.without_sampler()}"))
     make_old(node.state("7.srv"))
     clock.set_off(-HOUR_S)
     call(clock, "sweep", *node.where(), "--only-alive")

@@ -31,7 +31,7 @@ def test_a_sampler_that_comes_after_all_is_over_ends(node: Any, way: str) -> Non
     program.chmod(0o755)
     tags = ":".join(f"tag=k{number}%3Dv" for number in range(20))
     words = [
-        *node.begin_words("7.srv", f"--request={tags}", "--cgroup=/x"),
+        *node.begin_arguments("7.srv", f"--request={tags}", "--cgroup=/x"),
         f"--node-program={program}",
     ]
     begin = subprocess.Popen([find_node_program(), "job", *words], start_new_session=True)

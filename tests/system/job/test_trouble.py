@@ -85,7 +85,7 @@ def test_a_full_disk(node: Any) -> None:
 
 @pytest.mark.parametrize("words", [["--rate=x"], ["--owner=root"], ["--mark=X"], ["surplus"]])
 def test_wrong_usage_is_told(node: Any, words: list[str]) -> None:
-    done = node.call(*node.begin_words("7.srv"), *words)
+    done = node.call(*node.begin_arguments("7.srv"), *words)
     assert done.returncode == 2
     assert done.stderr
 
@@ -154,7 +154,7 @@ def test_a_job_that_its_scheduler_does_not_know_any_more(node: Any) -> None:
 
 def test_a_job_lives_in_a_task_with_the_first_nodes_number(node: Any) -> None:
     """As the daemons of an mpirun that starts them by tm_spawn."""
-    assert node.call(*node.begin_words("7.srv", node=1)).returncode == 0
+    assert node.call(*node.begin_arguments("7.srv", node=1)).returncode == 0
     make_old(node.state("7.srv"))
     task = start_sleeper(node, "7.srv")  # PBS_NODENUM=0
     node.sweep("--only-alive")
@@ -222,8 +222,8 @@ class Shaped:
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
 
-    def begin_words(self, job_id: str, spec: str = "rate%3D10mbit") -> list[str]:
-        return self.node.begin_words(
+    def begin_arguments(self, job_id: str, spec: str = "rate%3D10mbit") -> list[str]:
+        return self.node.begin_arguments(
             job_id, "--exclusive=yes", f"--netem-policy={self.policy}", f"--request=netem={spec}"
         )
 
@@ -253,7 +253,7 @@ def shaped(node: Any) -> Iterator[Shaped]:
 
 
 def test_a_condition_holds_until_the_jobs_end(node: Any, shaped: Shaped) -> None:
-    done = shaped.call(*shaped.begin_words("7.srv"))
+    done = shaped.call(*shaped.begin_arguments("7.srv"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "57e1:" in shaped.tree()
     ended = shaped.call("end", "--job-id=7.srv", *node.where())
@@ -265,7 +265,7 @@ def test_a_condition_holds_until_the_jobs_end(node: Any, shaped: Shaped) -> None
 
 
 def test_a_condition_that_cannot_be_had_leaves_nothing(node: Any, shaped: Shaped) -> None:
-    done = shaped.call(*shaped.begin_words("7.srv", "rate%3D20kbit"))
+    done = shaped.call(*shaped.begin_arguments("7.srv", "rate%3D20kbit"))
     assert (done.returncode, done.stdout) == (4, "")
     assert done.stderr.startswith("steelyard: --netem=rate=20kbit: ")
     assert shaped.is_clean()
@@ -277,7 +277,7 @@ def test_a_shared_node_without_a_cgroup_that_tells_traffic(
     node: Any, shaped: Shaped, group: tuple[str, ...]
 ) -> None:
     shaped.policy.write_text(shaped.policy.read_text() + "exclusive_only no\n")
-    words = [w for w in shaped.begin_words("7.srv") if w != "--exclusive=yes"]
+    words = [w for w in shaped.begin_arguments("7.srv") if w != "--exclusive=yes"]
     done = shaped.call(*words, *group)
     assert done.returncode == 4
     assert "ask for whole nodes" in done.stderr
@@ -286,7 +286,7 @@ def test_a_shared_node_without_a_cgroup_that_tells_traffic(
 
 
 def test_a_condition_outlives_its_sampler_while_the_job_runs(node: Any, shaped: Shaped) -> None:
-    shaped.call(*shaped.begin_words("7.srv"))
+    shaped.call(*shaped.begin_arguments("7.srv"))
     sleeper = start_sleeper(node, "7.srv")
     os.kill(node.sampler("7.srv"), signal.SIGKILL)
     wait_for("its end", lambda: not is_there(node.sampler("7.srv")))
@@ -309,7 +309,9 @@ def test_a_begin_that_is_killed_over_a_condition_leaves_none(node: Any, shaped: 
         f'[ "$1 $2" != "netem apply" ] || {{ echo $$ >{held}.new; mv {held}.new {held}; kill -s STOP $$; }}\n'
         'exec $program "$@"',
     )
-    words = shaped.begin_words("7.srv", "rate%3D10mbit%2Cto%3D10.9.9.77")  # nobody's: no echo comes
+    words = shaped.begin_arguments(
+        "7.srv", "rate%3D10mbit%2Cto%3D10.9.9.77"
+    )  # nobody's: no echo comes
     begin = subprocess.Popen(
         shaped.inside(find_node_program(), "job", *words, f"--node-program={program}"),
         start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
@@ -338,7 +340,7 @@ def test_nothing_stays_behind_a_kill(node: Any, shaped: Shaped, number: int) -> 
     """A begin that is killed at any moment; then, by chance, its sampler, its job, its daemon."""
     chance = random.Random(SEED * 1000 + number)
     begin = subprocess.Popen(
-        shaped.inside(find_node_program(), "job", *shaped.begin_words("7.srv")),
+        shaped.inside(find_node_program(), "job", *shaped.begin_arguments("7.srv")),
         start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     time.sleep(chance.uniform(0, 0.15))
@@ -354,7 +356,7 @@ def test_nothing_stays_behind_a_kill(node: Any, shaped: Shaped, number: int) -> 
     if way == "daemon gone, sweep":
         node.mom.die()
     if way == "begin and end":
-        assert shaped.call(*shaped.begin_words("7.srv")).returncode == 0
+        assert shaped.call(*shaped.begin_arguments("7.srv")).returncode == 0
     if "end" in way:
         assert shaped.call("end", "--job-id=7.srv", *node.where()).returncode == 0
 

@@ -15,7 +15,7 @@ import pytest
 from steelyard.analysis.figures.rtt import Box, has_wide_range, read_boxes
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report.figures import draw_rtt
-from steelyard.analysis.report.network import build_network_part, format_loss
+from steelyard.analysis.report.network import build_network_section, format_loss
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.summary.network import NodeNetwork, pool_readings
@@ -116,7 +116,7 @@ def test_of_many_conditions_one_sentence_tells_the_ends(
         run = maker.run("x", {}, {"network": level}, 1)
         maker.record(run, "n1", 10.0)
         add_network(maker, run, level, rtt, bad=False)
-    part = build_network_part(summarize(maker.write(tmp_path)))
+    part = build_network_section(summarize(maker.write(tmp_path)))
     assert part is not None
     first, second, *_ = part["sentences"]
     assert list(part["table"].anchors) == [f"runs-{number}" for number in range(1, 9)]
@@ -135,7 +135,7 @@ def test_runs_that_nothing_was_applied_to_are_counted_among_the_invalid(
             row |= {"valid": False, "invalid_reason": "not applied on any node"}
     gone = {row["run_id"] for row in maker.rows["runs"] if not row["valid"]}
     maker.rows["network"] = [r for r in maker.rows["network"] if r["run_id"] not in gone]
-    part = build_network_part(summarize(maker.write(tmp_path)))
+    part = build_network_section(summarize(maker.write(tmp_path)))
     assert part is not None
     (told,) = [text for text in part["sentences"] if "did not keep" in text]
     assert told.startswith("7 of 12 completed runs")
@@ -144,12 +144,12 @@ def test_runs_that_nothing_was_applied_to_are_counted_among_the_invalid(
 
 def test_without_any_measurement_there_is_no_section(demo_folder: Path, tmp_path: Path) -> None:
     assert "Network conditions" not in page_of(demo_folder, tmp_path)
-    assert build_network_part(summarize(demo_folder)) is None
+    assert build_network_section(summarize(demo_folder)) is None
 
 
 def test_all_kept_is_one_sentence(maker: Any, tmp_path: Path) -> None:
     maker.rows["runs"] = [row | {"valid": True} for row in maker.rows["runs"]]
-    part = build_network_part(summarize(maker.write(tmp_path)))
+    part = build_network_section(summarize(maker.write(tmp_path)))
     assert part is not None
     assert "All 12 completed runs with network conditions kept them." in part["sentences"]
 

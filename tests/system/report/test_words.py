@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.history.extract import read_extract
-from steelyard.analysis.report.answer import describe_answer, describe_whole_runs, is_noisy
+from steelyard.analysis.report.answer import describe_answer, describe_elapsed_times, is_noisy
 from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.phrases import describe_between
@@ -193,7 +193,7 @@ def test_whole_runs_are_told_beside_the_main_figure(synthetic: ModuleType, tmp_p
     assert describe_answer(summary)[0] == (
         "With 2 clients instead of 1, app differs little: at most 4.8 % worse or 5 % better."
     )
-    assert describe_whole_runs(summary) == [
+    assert describe_elapsed_times(summary) == [
         "With 2 clients instead of 1, app takes 3.00 times as long (2.86 to 3.15 times)."
     ]
 

@@ -112,7 +112,7 @@ def test_here_a_condition_that_fails_is_a_failed_run_with_its_reason(
     write_study: Write, monkeypatch: Patch, capsys: Capture
 ) -> None:
     """A device that is not there: found out only when the condition is applied."""
-    monkeypatch.setattr(netem, "check_here", lambda _: None)
+    monkeypatch.setattr(netem, "check_on_this_machine", lambda _: None)
     monkeypatch.setenv("STEELYARD_RUN_DIR", str(write_study(text=TEXT).parent / "run"))
     path = write_study(
         ('["delay=0ms", "delay=50ms,loss=1%"]', '["rate=1mbit,dev=sy-nowhere"]'),

@@ -14,7 +14,7 @@ import pytest
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report.export import build_relations
 from steelyard.analysis.report.json_document import document
-from steelyard.analysis.report.latency_share import build_split_part
+from steelyard.analysis.report.latency_share import build_split_section
 from steelyard.analysis.stats.latency_share import Side, difference, split_difference
 from steelyard.analysis.summary.latency_share import build_split_rows
 from steelyard.analysis.summary.summary import summarize
@@ -106,7 +106,7 @@ def make(synthetic: ModuleType, tmp_path: Path) -> Any:
 
 
 def test_the_report_tells_the_shares_with_intervals_and_n(make: Any) -> None:
-    part = build_split_part(summarize(make()))
+    part = build_split_section(summarize(make()))
     assert part is not None
     model, words = part["sentences"]
     assert model.startswith("A model, not a measurement. A run takes computing + waiting")
@@ -151,7 +151,7 @@ def test_where_the_model_does_not_hold_there_is_a_finding(
     summary = summarize(make(**study))
     (found,) = [one for one in find_all(summary) if one.kind.code == "SY27"]
     assert reason in found.places[0]
-    part = build_split_part(summary)
+    part = build_split_section(summary)
     assert part is not None and reason in part["sentences"][1]
     assert part["table"].rows[0][3:5] == ("–", "–")
     assert document(summary, [])["latency_and_throughput"]["splits"][0]["holds"] is False
@@ -209,7 +209,7 @@ def test_a_transfer_bound_by_latency_gives_no_share(
     if needs is not None:
         assert needs in one.broken[0] and "is bound by latency itself" in one.broken[0]
         summary = summarize(folder)
-        part = build_split_part(summary)
+        part = build_split_section(summary)
         assert part is not None and one.broken[0] in part["sentences"][1]
         told = document(summary, [])["latency_and_throughput"]["splits"][0]
         assert told["holds"] is False and one.broken[0] in told["broken"]
@@ -254,7 +254,7 @@ def test_computing_that_differs_is_no_latency(make: Any) -> None:
 def test_no_difference_breaks_nothing(make: Any) -> None:
     summary = summarize(make(far_s=10.0, far_rate=100e6))
     assert not [one for one in find_all(summary) if one.kind.code == "SY27"]
-    part = build_split_part(summary)
+    part = build_split_section(summary)
     assert part is not None and "there is nothing to split" in part["sentences"][1]
 
 
@@ -278,4 +278,4 @@ def test_other_factors_than_the_way_to_the_data_are_not_split(
 
 
 def test_without_bulk_transfers_there_is_no_section(demo_folder: Path) -> None:
-    assert build_split_part(summarize(demo_folder)) is None
+    assert build_split_section(summarize(demo_folder)) is None

@@ -110,7 +110,7 @@ def test_a_break_stands_beside_it(synthetic: ModuleType, tmp_path: Path) -> None
     lines = [line for line in fit_factor_lines(summarize(folder)) if line.metric == "seconds"]
     assert len(lines) == 2
     for line in lines:
-        assert line.line.break_point is not None and line.line.break_point.place == 50.0
+        assert line.line.break_point is not None and line.line.break_point.position == 50.0
     path = tmp_path / "report.html"
     write_report(summarize(folder), path)
     page = path.read_text(encoding="utf-8")

@@ -26,7 +26,7 @@ def test_keys_are_kept_of_what_a_later_answer_may_have_alone(
 
     def taken(work: Any, *given: Any, **named: Any) -> None:
         take_in(work, *given, **named)
-        kept.append({key[1] for key in work.seen})
+        kept.append({key[1] for key in work.repeatable})
 
     monkeypatch.setattr(collect, "import_jobs", taken)
     since = NOW - 4 * DAY_S

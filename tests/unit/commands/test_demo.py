@@ -194,7 +194,7 @@ def test_the_picture_has_the_numbers_of_the_recording() -> None:
 def test_the_answer_says_what_kind_of_guest_it_is_about(
     demo_summary: Summary, monkeypatch: pytest.MonkeyPatch, vm: str, said: str
 ) -> None:
-    monkeypatch.setattr(answer, "describe_whole_runs", lambda _summary: [])
+    monkeypatch.setattr(answer, "describe_elapsed_times", lambda _summary: [])
     groups = [replace(group, condition={"node_type": "virtual"}) for group in demo_summary.groups]
     records = [replace(record, vm=vm) for record in demo_summary.data.records]
     meta = replace(demo_summary.data.meta, factors={"node_type": ["physical", "virtual"]})

@@ -40,7 +40,7 @@ def test_columns(column: Column) -> None:
 
 @pytest.mark.parametrize("total", TOTALS.values(), ids=lambda total: total.name)
 def test_totals(total: Total) -> None:
-    assert total.whose in WHOSE and total.told_in in TOLD_IN and total.over_nodes in OVER_NODES
+    assert total.whose in WHOSE and total.reported_in in TOLD_IN and total.over_nodes in OVER_NODES
     assert total.unit in quantities.UNITS.values() and total.words and total.meaning
     of_cell = [column for column in COLUMNS if column.cell == total.cell]
     assert [c.unit for c in of_cell] == ([] if total.cell == "NO_CELL" else [total.unit])

@@ -176,7 +176,7 @@ def test_a_program_that_is_not_there_is_named_with_its_package(
 def test_a_user_is_refused_before_anything_runs(monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ConditionError, match="only root starts containers of lxc"):
-        launcher_checks.check_here(launchers.parse("lxc:box"))
+        launcher_checks.check_on_this_machine(launchers.parse("lxc:box"))
 
 
 # --- the command lines of all of them; tried for real: tests/system/jobscripts/test_launcher.py ---

@@ -131,7 +131,7 @@ def test_a_condition_would_not_hold_for_it(level: str) -> None:
 
 
 def test_nor_by_hand(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(launcher_checks, "check_here", lambda launcher: None)
+    monkeypatch.setattr(launcher_checks, "check_on_this_machine", lambda launcher: None)
     words = ["run", "--in", "lxc:box,network=phys", "--netem=delay=5ms", "--", "true"]
     assert cli.main(words) == 2
     assert "with network=phys the container's is none of them" in capsys.readouterr().err
@@ -145,7 +145,9 @@ def test_a_job_with_a_condition_gives_its_device_to_no_container(
 ) -> None:
     """`sbatch --netem=…` around `steelyard run --in …,network=phys`: what goes by the device of the
     container would not be shaped, and the record would say valid."""
-    monkeypatch.setattr("steelyard.wrappers.launchers.launcher_checks.check_here", lambda _: None)
+    monkeypatch.setattr(
+        "steelyard.wrappers.launchers.launcher_checks.check_on_this_machine", lambda _: None
+    )
     monkeypatch.setenv(variable, "delay=50ms")
     with pytest.raises(
         UsageError, match="this job has --netem=delay=50ms: network conditions shape"

@@ -54,7 +54,7 @@ def test_lines_that_are_none(text: str, words: str) -> None:
 )
 def test_no_such_program_has_a_hint(words: list[str], hint: str) -> None:
     with pytest.raises(MissingError, match=hint):
-        command_line.check_here(command_line.make_command(words))
+        command_line.check_on_this_machine(command_line.make_command(words))
 
 
 def test_lists_make_the_product_in_order() -> None:

@@ -121,7 +121,7 @@ def test_with_a_record_that_lacks_nothing_is_said(tmp_path: Path) -> None:
 
 def test_a_task_of_an_array_gets_none(tmp_path: Path) -> None:
     """--mem is for all of them, and another one may need it."""
-    job = view(tmp_path, dataclasses.replace(HELD, is_part=True))
+    job = view(tmp_path, dataclasses.replace(HELD, shares_request=True))
     assert said(job) == {}
     assert "it is one of an array" in str(advice.find_no_advice_reason(job))
 

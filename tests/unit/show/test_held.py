@@ -65,7 +65,7 @@ def test_it_is_what_seff_computes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("job", "cpus", "cpus_requested", "memory", "limit_s", "is_part"),
+    ("job", "cpus", "cpus_requested", "memory", "limit_s", "shares_request"),
     [
         ("1", 2, 2, 4 << 30, 7200, False),
         ("2", 2, 2, 4 << 30, 600, False),
@@ -76,12 +76,17 @@ def test_it_is_what_seff_computes() -> None:
     ],
 )
 def test_what_was_held(
-    job: str, cpus: int, cpus_requested: int, memory: int, limit_s: float | None, is_part: bool
+    job: str,
+    cpus: int,
+    cpus_requested: int,
+    memory: int,
+    limit_s: float | None,
+    shares_request: bool,
 ) -> None:
     held = by_id(job)
     assert (held.partition, held.account) == ("main", "root")
     assert (held.cpus, held.cpus_requested, held.memory_bytes) == (cpus, cpus_requested, memory)
-    assert (held.time_limit_s, held.is_part) == (limit_s, is_part)
+    assert (held.time_limit_s, held.shares_request) == (limit_s, shares_request)
     assert (limit_s is None) == (held.missing.get("time_limit_s") == "there is none")
 
 

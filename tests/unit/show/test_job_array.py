@@ -14,7 +14,7 @@ from steelyard.wrappers.show import job_document, job_table
 
 from .test_advice import GIB, HELD, view
 
-PART = dataclasses.replace(HELD, is_part=True, cpu_s=None, resident_high_bytes=None)
+PART = dataclasses.replace(HELD, shares_request=True, cpu_s=None, resident_high_bytes=None)
 
 
 def tasks(folder: Path, *changed: dict[str, Any]) -> list[JobView]:

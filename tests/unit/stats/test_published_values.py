@@ -131,7 +131,7 @@ def test_a_break_is_hudsons_best_and_its_p_an_f_test(chance: np.random.Generator
     best = min(tried, key=lambda place: tried[place])
     f = (squares() - tried[best]) / (tried[best] / 17)
     found = line_break(x.tolist(), y.tolist())
-    assert found is not None and found.place == best == 3.0
+    assert found is not None and found.position == best == 3.0
     assert found.p == pytest.approx(3 * scipy.stats.f.sf(f, 1, 17))
 
 

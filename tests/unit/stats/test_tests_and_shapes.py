@@ -223,7 +223,7 @@ def test_a_line_breaks_where_it_was_bent(chance: np.random.Generator) -> None:
     noise = chance.normal(0, 0.1, 25)
     bent = 10 + 0.01 * x + 0.09 * np.maximum(x - 50, 0) + noise
     found = line_break(x.tolist(), bent.tolist())
-    assert found is not None and found.place == 50.0
+    assert found is not None and found.position == 50.0
     assert found.before == pytest.approx(0.01, abs=0.005)
     assert found.behind == pytest.approx(0.1, abs=0.005)
     assert line_break(x.tolist(), (10 + 0.01 * x + noise).tolist()) is None

@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.analysis.figures.node_plot import draw_nodes
 from steelyard.analysis.report.answer import describe_answer
-from steelyard.analysis.report.node_comparisons import build_node_part
+from steelyard.analysis.report.node_comparisons import build_node_section
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
@@ -147,7 +147,7 @@ def test_many_nodes_have_points_and_a_short_table(synthetic: ModuleType, tmp_pat
     drawing = draw_nodes(one)
     assert drawing is not None and len(drawing.rows) == 100
     assert [text.get_text() for text in drawing.figure.axes[0].texts] == ["n100"]
-    part = build_node_part(summary)
+    part = build_node_section(summary)
     assert part is not None
     rows = [row for row in part["table"].rows if row[1] == "seconds"]
     assert len(rows) == 60 and rows[-1][0] == "n100"

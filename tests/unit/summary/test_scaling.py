@@ -11,7 +11,7 @@ import pytest
 from steelyard.analysis.figures.scaling import list_scaling_draws
 from steelyard.analysis.report.export import build_relations
 from steelyard.analysis.report.latex_tables import build_latex_tables
-from steelyard.analysis.report.scaling import build_scaling_part, describe_numeric_optima
+from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
 from steelyard.analysis.report.scaling_document import scaling_document
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.stats.scaling import Choice
@@ -141,7 +141,7 @@ def only(summary: Summary) -> ScalingCurve:
 
 
 def words(summary: Summary) -> str:
-    part = build_scaling_part(summary)
+    part = build_scaling_section(summary)
     assert part is not None
     return " ".join(part.sentences)
 
@@ -197,7 +197,7 @@ def test_few_runs_have_ratios_without_an_interval(tmp_path: Path) -> None:
     found = made(tmp_path, {"nodes": [1, 2, 4]}, lambda c: 10 / number(c, "nodes"), ["nodes"], 2)
     last = only(found).points[-1]
     assert last.speed_up is not None and last.speed_up.low is None
-    part = build_scaling_part(found)
+    part = build_scaling_section(found)
     assert part is not None and "Energy" not in part.table.headings  # no meter, no column
     assert "(no interval: 2 runs each)" in words(found)
     assert "4 nodes (1 to 4), the largest with values" in words(found)  # nothing is shown
@@ -321,7 +321,7 @@ def test_documents_tables_and_figures_have_the_same_numbers(strong: Summary) -> 
 
 
 def test_without_scaling_nothing_is_said(demo_summary: Summary) -> None:
-    assert build_scaling_curves(demo_summary) == [] and build_scaling_part(demo_summary) is None
+    assert build_scaling_curves(demo_summary) == [] and build_scaling_section(demo_summary) is None
     assert find_optima(demo_summary) == []
     assert "scaling:" not in format_summary(demo_summary, [])
 

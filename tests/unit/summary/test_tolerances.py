@@ -12,7 +12,7 @@ import pytest
 
 from steelyard.analysis.figures.factor_figures import list_factor_draws
 from steelyard.analysis.report.page import write_report
-from steelyard.analysis.report.tolerances import build_tolerance_part, build_tolerance_sentences
+from steelyard.analysis.report.tolerances import build_tolerance_section, build_tolerance_sentences
 from steelyard.analysis.stats.tolerance import State
 from steelyard.analysis.summary.summary import Summary, summarize
 from steelyard.analysis.summary.tolerances import find_numeric_axes, find_tolerances
@@ -77,7 +77,7 @@ def test_a_delay_is_placed_between_two_levels(synthetic: ModuleType, tmp_path: P
 
 def test_nothing_is_told_unless_it_is_asked_for(synthetic: ModuleType, tmp_path: Path) -> None:
     summary = summarize(study(synthetic, tmp_path, lambda level: 10 + delay(level)))
-    assert find_tolerances(summary) == [] and build_tolerance_part(summary) is None
+    assert find_tolerances(summary) == [] and build_tolerance_section(summary) is None
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def list_resources(option: str) -> list[str]:
 def check_options(table: Table, key: str, options: Sequence[str]) -> None:
     """Raise UsageError for the first invalid or reserved option."""
     placing = []
-    for option in normalize_options(read_words(table, key, options)):
+    for option in normalize_options(read_option_words(table, key, options)):
         if not re.match("-[A-Za-z] .", option):
             allowed = (
                 f"options of qsub with their values, letters {', '.join(f'-{a}' for a in ALLOWED)}"
@@ -62,18 +62,18 @@ def check_options(table: Table, key: str, options: Sequence[str]) -> None:
         table.fail(key, f"{' and '.join(map(shown, placing))}: nodes are said once")
 
 
-def read_words(table: Table, key: str, options: Sequence[str]) -> list[str]:
+def read_option_words(table: Table, key: str, options: Sequence[str]) -> list[str]:
     """Return the options as words. Those of [job] are texts with their values (`-l mem=4gb`); those
     of a level are words already."""
     if key != "options":
         return list(options)
     try:
-        return split_words(options)
+        return split_options(options)
     except ValueError as error:
         table.fail(key, f"{shown(' '.join(options))}: {error}")
 
 
-def split_words(options: Iterable[str]) -> list[str]:
+def split_options(options: Iterable[str]) -> list[str]:
     """Split options as a shell does."""
     return [word for option in options for word in shlex.split(option)]
 

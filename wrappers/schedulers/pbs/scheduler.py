@@ -118,7 +118,7 @@ class Pbs(Scheduler):
 
     def selects_nodes(self, batch: Batch) -> bool:
         """Return whether the study selects nodes by a specification, a queue or a property."""
-        options = pbs_options.normalize_options(pbs_options.split_words(batch.job.options))
+        options = pbs_options.normalize_options(pbs_options.split_options(batch.job.options))
         placing, _ = pbs_options.split_node_options([*batch.options, *options])
         return bool(placing or batch.job.constraint or batch.job.partition)
 
@@ -163,7 +163,7 @@ class Pbs(Scheduler):
         """Submit with qsub."""
         environment = pbs_script.render_environment(batch)  # [job] export may name secrets
         path = script.with_suffix(".env")
-        ledger.write_whole(path, environment, durable=False, mode=0o600)
+        ledger.write_atomically(path, environment, durable=False, mode=0o600)
         since = script.stat().st_mtime
         return submit_once(
             lambda: self.qsub(batch, script), lambda: self.find_submission(batch, since)
@@ -219,13 +219,13 @@ class Pbs(Scheduler):
         """Return what qstat reports on jobs; a lost server is queried again if the scheduler is
         patient."""
 
-        def ask() -> dict[str, Attributes]:
+        def query() -> dict[str, Attributes]:
             try:
                 return dict(pbs_commands.query_jobs(job_ids, command.TIMEOUT_S))
             except MissingError as error:
                 raise command.classify_error(error) from error
 
-        return retry(ask) if self.patient else ask()
+        return retry(query) if self.patient else query()
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the ended runs of the accounting, or of qstat where the accounting cannot be

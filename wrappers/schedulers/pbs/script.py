@@ -97,7 +97,7 @@ def job_options(job: Job) -> list[str]:
             "your site's scheduler takes in [job] options, such as -W x=QOS:NAME for Maui and Moab"
         )
     _, others = pbs_options.split_node_options(
-        pbs_options.normalize_options(pbs_options.split_words(job.options))
+        pbs_options.normalize_options(pbs_options.split_options(job.options))
     )
     mail = [] if any(option.startswith("-m ") for option in others) else ["-m n"]
     options = (
@@ -127,7 +127,7 @@ def node_options(batch: Batch, dialect: Dialect) -> list[str]:
         option for option in batch.options if not option.startswith("--")
     )
     of_job, _ = pbs_options.split_node_options(
-        pbs_options.normalize_options(pbs_options.split_words(job.options))
+        pbs_options.normalize_options(pbs_options.split_options(job.options))
     )
     if of_level is not None and of_job is not None:
         raise UsageError(
@@ -150,7 +150,7 @@ def remove_dependency(script: Path) -> bool:
     ]
     if len(remaining) == len(lines):
         return False
-    ledger.write_whole(script, "".join(remaining), durable=False)
+    ledger.write_atomically(script, "".join(remaining), durable=False)
     return True
 
 
