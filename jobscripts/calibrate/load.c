@@ -278,7 +278,7 @@ static bool do_tcp(const char *name, const struct action *a)
 	int64_t bytes = (int64_t)a->number[0];
 
 	if (!strcmp(name, "tcp") && a->fields == 1)
-		tcp_here(bytes);
+		run_tcp_in_process(bytes);
 	else if (!strcmp(name, "tcp") && a->fields == 3)
 		tcp_to(a->text[1], (uint16_t)a->number[2], bytes);
 	else if (!strcmp(name, "serve") && a->fields == 2)

@@ -76,10 +76,10 @@ static double own_cpu_s(void)
 
 static void sleep_s(double seconds)
 {
-	struct timespec left = {.tv_sec = (time_t)seconds};
+	struct timespec remaining = {.tv_sec = (time_t)seconds};
 
-	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
-	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+	remaining.tv_nsec = (long)((seconds - (double)remaining.tv_sec) * 1e9);
+	while (nanosleep(&remaining, &remaining) < 0 && errno == EINTR)
 		;
 }
 

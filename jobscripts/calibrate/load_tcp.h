@@ -17,14 +17,14 @@ static void exchange(int fd, int64_t bytes, bool sends, bool counted)
 	for (int turn = 0; turn < 2; turn++) {
 		bool sending = sends == (turn == 0);
 
-		for (int64_t left = bytes; left > 0;) {
-			size_t most = (size_t)(left < BLOCK ? left : BLOCK);
+		for (int64_t remaining = bytes; remaining > 0;) {
+			size_t most = (size_t)(remaining < BLOCK ? remaining : BLOCK);
 			ssize_t n = sending ? send(fd, block, most, MSG_NOSIGNAL)
 					    : recv(fd, block, most, 0);
 
 			if (n <= 0)
 				die("TCP: %s", n < 0 ? strerror(errno) : "the other end has left");
-			left -= n;
+			remaining -= n;
 			if (counted && sending)
 				counts->sent_bytes += n;
 			else if (counted)
@@ -107,7 +107,7 @@ static void tcp_to(const char *host, uint16_t port, int64_t bytes)
 }
 
 /* Both ends are ours, over the loopback device: each byte is sent once and received once. */
-static void tcp_here(int64_t bytes)
+static void run_tcp_in_process(int64_t bytes)
 {
 	struct sockaddr_in bound;
 	int at = listener(0, &bound);

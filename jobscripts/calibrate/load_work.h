@@ -29,8 +29,9 @@ static void read_calls(int64_t bytes)
 {
 	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
 
-	for (int64_t left = bytes; left > 0;)
-		left -= (int64_t)counted_read(fd, block, (size_t)(left < BLOCK ? left : BLOCK));
+	for (int64_t remaining = bytes; remaining > 0;)
+		remaining -= (int64_t)counted_read(fd, block,
+						   (size_t)(remaining < BLOCK ? remaining : BLOCK));
 	(void)close(fd);
 }
 
@@ -38,8 +39,8 @@ static void write_calls(int64_t bytes)
 {
 	int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
-	for (int64_t left = bytes; left > 0; left -= BLOCK)
-		counted_write(fd, block, (size_t)(left < BLOCK ? left : BLOCK));
+	for (int64_t remaining = bytes; remaining > 0; remaining -= BLOCK)
+		counted_write(fd, block, (size_t)(remaining < BLOCK ? remaining : BLOCK));
 	(void)close(fd);
 }
 
@@ -68,8 +69,8 @@ static int store(int64_t bytes)
 	fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		die("%s: %s", name, strerror(errno));
-	for (int64_t left = bytes; left > 0; left -= BLOCK)
-		counted_write(fd, block, (size_t)(left < BLOCK ? left : BLOCK));
+	for (int64_t remaining = bytes; remaining > 0; remaining -= BLOCK)
+		counted_write(fd, block, (size_t)(remaining < BLOCK ? remaining : BLOCK));
 	if (fsync(fd) < 0)
 		die("fsync: %s", strerror(errno));
 	if (has_storage(fd))
@@ -93,8 +94,9 @@ static void from_storage(int64_t bytes)
 		die("posix_fadvise: not taken");
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		die("lseek: %s", strerror(errno));
-	for (int64_t left = bytes; left > 0;)
-		left -= (int64_t)counted_read(fd, block, (size_t)(left < BLOCK ? left : BLOCK));
+	for (int64_t remaining = bytes; remaining > 0;)
+		remaining -= (int64_t)counted_read(fd, block,
+						   (size_t)(remaining < BLOCK ? remaining : BLOCK));
 	counts->from_storage_bytes += has_storage(fd) ? bytes : 0;
 	(void)close(fd);
 }
@@ -129,14 +131,14 @@ static pid_t counted_fork(void)
 
 static _Noreturn void child_work(double cpu_s, int64_t bytes, double life_s)
 {
-	double start = monotonic_s(), left;
+	double start = monotonic_s(), remaining;
 
 	read_calls(bytes);
 	write_calls(bytes);
 	burn(cpu_s);
-	left = start + life_s - monotonic_s();
-	if (left > 0)
-		sleep_s(left);
+	remaining = start + life_s - monotonic_s();
+	if (remaining > 0)
+		sleep_s(remaining);
 	end_process();
 }
 

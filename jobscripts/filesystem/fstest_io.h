@@ -78,12 +78,12 @@ static int sync_fd(int fd)
 
 static int sync_and_close(int fd, bool sync)
 {
-	int rc = sync ? sync_fd(fd) : 0, kept = errno;
+	int rc = sync ? sync_fd(fd) : 0, saved_errno = errno;
 
 	/* close() reports what a network file system could not write. */
 	if (close(fd) < 0 && rc == 0)
 		return -1;
-	errno = kept;
+	errno = saved_errno;
 	return rc;
 }
 

@@ -62,10 +62,10 @@ static int spawn_file(const struct work *w, uint64_t file)
 
 static void rest(const struct work *w)
 {
-	struct timespec left = {.tv_sec = (time_t)(w->o.rest_ms / 1000),
-				.tv_nsec = (long)(w->o.rest_ms % 1000) * 1000000};
+	struct timespec remaining = {.tv_sec = (time_t)(w->o.rest_ms / 1000),
+				     .tv_nsec = (long)(w->o.rest_ms % 1000) * 1000000};
 
-	while (!stopped_by && nanosleep(&left, &left) < 0 && errno == EINTR)
+	while (!stopped_by && nanosleep(&remaining, &remaining) < 0 && errno == EINTR)
 		;
 }
 

@@ -112,7 +112,7 @@ sy_run_client_timed() { # <descriptor>
 
 # Execute sy_client in a child with its time-out: a signal is handled at once, and the end is written.
 sy_time_client() {
-    local line='' part words out end pid code=129
+    local line='' chunk words out end pid code=129
     exec {out}>&1
     exec {end}< <(exec {to}>&1 1>&"$out" {out}>&- && sy_run_client_timed "$to")
     pid=$!
@@ -120,8 +120,8 @@ sy_time_client() {
     while ((code > 128)); do # traps only set SY_SIGNAL: a longer one could be interrupted by the next
         [[ -z $SY_SIGNAL ]] || sy_signal_tree "$SY_SIGNAL" "$pid"
         SY_SIGNAL=
-        IFS= read -r -t 0.2 -u "$end" part
-        code=$? line+=$part
+        IFS= read -r -t 0.2 -u "$end" chunk
+        code=$? line+=$chunk
     done
     sy_stop_watchdog
     trap '' TERM INT # the end is written also when a signal comes

@@ -79,7 +79,7 @@ sy_launcher_sweep_leftovers() {
 # Wait for an answer, and forward signals meanwhile; sets `answer` of the caller. False: the container
 # has ended, or has not answered in time.
 sy_launcher_read_answer() { # <word>
-    local line='' part code deadline=$((1 << 62))
+    local line='' chunk code deadline=$((1 << 62))
     # Only the benchmark has no limit of time.
     [[ $1 == end ]] || sy_set_time deadline "$((${SY_BARRIER_S:-120} * 1000000))"
     while true; do
@@ -88,9 +88,9 @@ sy_launcher_read_answer() { # <word>
             sy_launcher_send "signal $SY_SIGNAL" || return
             SY_SIGNAL=
         fi
-        part=''
-        IFS= read -r -t 0.2 -u "$SY_LAUNCHER_IN" part
-        code=$? line+=$part # a line may come in pieces
+        chunk=''
+        IFS= read -r -t 0.2 -u "$SY_LAUNCHER_IN" chunk
+        code=$? line+=$chunk # a line may come in pieces
         if ((code == 0)); then
             answer=${line#"$1"} answer=${answer# }
             [[ $line != "$1" && $line != "$1 "* ]] || return 0

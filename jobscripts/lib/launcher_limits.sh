@@ -50,11 +50,11 @@ sy_launcher_read_status() { # <field>
 }
 
 sy_launcher_expand_list() { # <0-3,8>; adds to `processors` of the caller
-    local part n
+    local range n
     local -a parts
     IFS=', ' read -r -a parts <<<"${1//[$'\t ']/}"
-    for part in "${parts[@]}"; do
-        for ((n = ${part%-*}; n <= ${part#*-}; n++)); do
+    for range in "${parts[@]}"; do
+        for ((n = ${range%-*}; n <= ${range#*-}; n++)); do
             processors+=("$n")
         done
     done

@@ -145,9 +145,9 @@ int BPF_PROG(on_exit, struct task_struct *task)
 		return 0;
 	}
 	note_largest(task, member);
-	read_usage(task, &member->seen);
+	read_usage(task, &member->counted);
 	if (is_replaced(task))
-		member->seen.processes = 0;
+		member->counted.processes = 0;
 	member->ended = 1;
 	return 0;
 }

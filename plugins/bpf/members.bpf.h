@@ -195,10 +195,10 @@ static __always_inline void finish_member(const struct task_struct *task,
 	/* A timer that interrupts us must not settle it, too. */
 	*(volatile __u64 *)&member->born = 0;
 	if (same)
-		read_usage(task, &member->seen);
+		read_usage(task, &member->counted);
 	else
 		__sync_fetch_and_add(&job->missed, 1);
-	add_to(&job->ended, &member->seen);
+	add_to(&job->ended, &member->counted);
 	remove_member(job, (__u64)task, member);
 	__sync_fetch_and_add(&job->ending_done, 1);
 }

@@ -145,7 +145,7 @@ static __always_inline bool read_live(const struct sy_bpf_listed *item, struct w
 		return false;
 	}
 	if (member->ended)
-		member->seen = live.used;
+		member->counted = live.used;
 	if (member->kind != SY_BPF_MEMBER)
 		return true;
 	sum_usage(&w->sum.used, &live.used);

@@ -14,9 +14,9 @@ if (($# < 2)); then
     printf '%s\n' "$usage" >&2
     exit 2
 fi
-here=${BASH_SOURCE[0]%/*}
-for library in ${STEELYARD_MPIPROF_LIB:+"$STEELYARD_MPIPROF_LIB"} "$here/../lib/libsteelyard-mpiprof.so" \
-    "$here/libsteelyard-mpiprof.so"; do
+own_folder=${BASH_SOURCE[0]%/*}
+for library in ${STEELYARD_MPIPROF_LIB:+"$STEELYARD_MPIPROF_LIB"} "$own_folder/../lib/libsteelyard-mpiprof.so" \
+    "$own_folder/libsteelyard-mpiprof.so"; do
     if [[ -f $library ]]; then
         export STEELYARD_MPIPROF_OUT=$1
         export LD_PRELOAD=$library${LD_PRELOAD:+:$LD_PRELOAD}
@@ -24,5 +24,5 @@ for library in ${STEELYARD_MPIPROF_LIB:+"$STEELYARD_MPIPROF_LIB"} "$here/../lib/
         exec "$@"
     fi
 done
-printf 'steelyard-mpiprof: libsteelyard-mpiprof.so is missing beside %s: build it with make all (needs mpicc: Debian package libopenmpi-dev)\n' "$here" >&2
+printf 'steelyard-mpiprof: libsteelyard-mpiprof.so is missing beside %s: build it with make all (needs mpicc: Debian package libopenmpi-dev)\n' "$own_folder" >&2
 exit 3

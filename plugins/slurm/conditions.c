@@ -62,7 +62,7 @@ static int apply(const struct sy_config *config, const struct sy_step *step,
 	if (sy_options.netem.has_sites)
 		request.peers = &facts->peers;
 
-	if (!facts->whole_host) /* "/": it has none, and one is made for its tasks to join */
+	if (!facts->has_whole_host) /* "/": it has none, and one is made for its tasks to join */
 		request.cgroup =
 		    sy_job_cgroup_read("self", step->job_id, cgroup, sizeof(cgroup)) ? cgroup : "/";
 	(void)snprintf(peer, sizeof(peer), "%s", facts->peers.count ? facts->peers.text[0] : "");

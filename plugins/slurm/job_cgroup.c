@@ -36,11 +36,11 @@ const char *sy_job_cgroup_find(const char *cgroups, unsigned job_id, size_t *len
 {
 	for (const char *at = cgroups; at && (at = strstr(at, ":/")); at = strchr(at, '\n')) {
 		const char *path = at + 1;
-		size_t whole = strcspn(path, "\n");
+		size_t path_length = strcspn(path, "\n");
 
-		*length = find_by_id(path, whole, job_id);
+		*length = find_by_id(path, path_length, job_id);
 		if (*length == 0 && at > cgroups && at[-1] == ':') /* no controllers: version 2 */
-			*length = find_of_stepd(path, whole);
+			*length = find_of_stepd(path, path_length);
 		if (*length > 0)
 			return path;
 	}

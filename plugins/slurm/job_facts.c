@@ -102,7 +102,7 @@ int sy_job_facts_get(spank_t spank, const struct sy_step *step, int peers,
 	(void)snprintf(facts->partition, sizeof(facts->partition), "%s",
 		       job->partition ? job->partition : "");
 	facts->exclusive = job->shared == JOB_SHARED_NONE;
-	facts->whole_host = facts->exclusive && sy_node_is_host(step->node);
+	facts->has_whole_host = facts->exclusive && sy_node_is_host(step->node);
 	sy_addresses_add_host(&facts->protect, job->alloc_node);
 	if (job->nodes)
 		find_peers(job->nodes, step->node, peers, &facts->peers);

@@ -17,8 +17,9 @@
 
 struct sy_job_facts {
 	char partition[256];
-	bool exclusive;	 /* nobody else is let on its nodes (OverSubscribe=NO) */
-	bool whole_host; /* ... and the node is all of its host: no other slurmd on it is known */
+	bool exclusive;	     /* nobody else is let on its nodes (OverSubscribe=NO) */
+	bool has_whole_host; /* ... and the node is all of its host: no other slurmd on it is known
+			      */
 	size_t group_count;
 	gid_t groups[SY_GROUPS_MAX];
 	struct sy_addresses peers; /* of the job's first other nodes, one each */

@@ -43,7 +43,7 @@ struct sy_command_job sy_slurm_command_job(const struct sy_config *config,
 		job.groups = facts->groups;
 		job.group_count = facts->group_count;
 		job.partition = facts->partition;
-		job.whole_host = facts->whole_host;
+		job.has_whole_host = facts->has_whole_host;
 	}
 	return job;
 }

@@ -118,7 +118,8 @@ static json_t *write_job(void *connection, slurmdb_job_cond_t *which, slurmdb_jo
 
 static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t *request)
 {
-	const char *own = json_string_value(json_object_get(request, "own")), *left = NULL;
+	const char *own = json_string_value(json_object_get(request, "own")),
+		   *unchanged_reason = NULL;
 	cleanup_free char *present = NULL, *merged = NULL;
 	json_t *answer = read_present(connection, which, request, &present);
 	slurmdb_job_rec_t *job;
@@ -127,9 +128,9 @@ static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t 
 	if (answer)
 		return answer;
 	if (own)
-		merged = sy_comment_merge(present, own, &left);
+		merged = sy_comment_merge(present, own, &unchanged_reason);
 	if (merged)
-		left = NULL;
+		unchanged_reason = NULL;
 	job = slurmdb_create_job_rec();
 	if (merged && (!present || strcmp(present, merged) != 0))
 		job->admin_comment = merged;
@@ -140,8 +141,8 @@ static json_t *modify(void *connection, slurmdb_job_cond_t *which, const json_t 
 		answer = write_job(connection, which, job);
 	else
 		answer = json_pack("{s:i}", "modified", 0);
-	if (left)
-		(void)json_object_set_new(answer, "unchanged", json_string(left));
+	if (unchanged_reason)
+		(void)json_object_set_new(answer, "unchanged", json_string(unchanged_reason));
 	/* They are ours, and not Slurm's to free. */
 	job->admin_comment = job->tres_alloc_str = NULL;
 	slurmdb_destroy_job_rec(job);

@@ -9,7 +9,7 @@ PROGRAM=@PREFIX@/libexec/steelyard/steelyard-node
 CONFIG=@CONFIG@
 NETEM_KEYS='@NETEM_KEYS@'
 TEXT_MAX=1000 # of the 2048 bytes of a prologue's list of resources
-prefix='#PBS' command_other=no theirs='' line_other='' line_v='' script_lines='' command_v='' command_l='' whole_nodes=no
+prefix='#PBS' command_other=no theirs='' line_other='' line_v='' script_lines='' command_v='' command_l='' exclusive_nodes=no
 
 refuse() {
     echo "steelyard: $*" >&2
@@ -101,7 +101,7 @@ parse_options() { # LEVEL ARGUMENT…
         -[aAbcCdDeFjJkKlLmMNopPqrStTuvwW]*) parse_option "$level" "${1%"${1#??}"}" "${1#??}" ;;
         -*)
             case $1 in *V*) add_environment "$level" ;; esac
-            case $1 in *n*) whole_nodes=yes ;; esac
+            case $1 in *n*) exclusive_nodes=yes ;; esac
             ;;
         *) return ;;
         esac
@@ -136,9 +136,9 @@ parse_steelyard_line() { # WORD…
 # Set merged to $2 and the options of $1 that $2 does not override. Tags are added.
 merge() {
     merged=$2 others=
-    for part in $1; do
-        case :$2 in *":${part%%=*}="*) [ "${part%%=*}" = tag ] || continue ;; esac
-        others=${others:+$others:}$part
+    for option in $1; do
+        case :$2 in *":${option%%=*}="*) [ "${option%%=*}" = tag ] || continue ;; esac
+        others=${others:+$others:}$option
     done
     merged=$others${others:+${2:+:}}$2
 }
@@ -146,7 +146,7 @@ merge() {
 # Whether the job may share its nodes: known only where this host has the nodes' settings. A job without
 # qsub -n shares them, unless `exclusive = yes` is set.
 may_share_nodes() {
-    [ "$whole_nodes" = no ] && [ -r "$CONFIG" ] || return 1
+    [ "$exclusive_nodes" = no ] && [ -r "$CONFIG" ] || return 1
     key='^[[:space:]]*exclusive[[:space:]]*=[[:space:]]*'
     [ "$(sed -n "s/$key\(.*[^[:space:]]\)[[:space:]]*\$/\1/p" "$CONFIG" | tail -n 1)" != yes ]
 }
@@ -154,8 +154,8 @@ may_share_nodes() {
 write_request() {
     IFS=:
     merge "$line_other" "$line_v" && merge "$merged" "$script_lines" && merge "$merged" "$command_v"
-    asked=$merged
-    merge "$asked" "$command_l"
+    request=$merged
+    merge "$request" "$command_l"
     unset IFS
     [ "$merged" ] || return 0
     [ "${#merged}" -le "$TEXT_MAX" ] || refuse "the request has ${#merged} bytes, expected at most $TEXT_MAX: fewer or shorter tags"

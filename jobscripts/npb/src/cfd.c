@@ -122,8 +122,8 @@ void cfd_sum_errors(const struct cfd_box *box, double sum[CFD_FIELDS])
 	for (int k = 0; k < box->count[2]; k++) {
 		for (int j = 0; j < box->count[1]; j++) {
 			for (int i = 0; i < box->count[0]; i++) {
-				cfd_exact(cfd_place(box, 0, i), cfd_place(box, 1, j),
-					  cfd_place(box, 2, k), exact);
+				cfd_exact(cfd_coordinate(box, 0, i), cfd_coordinate(box, 1, j),
+					  cfd_coordinate(box, 2, k), exact);
 				for (int m = 0; m < CFD_FIELDS; m++) {
 					error = box->u[m][cfd_at(box, i, j, k)] - exact[m];
 					sum[m] += error * error;

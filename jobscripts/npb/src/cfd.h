@@ -74,7 +74,7 @@ NPB_INLINE ptrdiff_t cfd_at(const struct cfd_box *box, int i, int j, int k)
 }
 
 /* Coordinate, 0 to 1, of a local index along direction d. */
-NPB_INLINE double cfd_place(const struct cfd_box *box, int d, int index)
+NPB_INLINE double cfd_coordinate(const struct cfd_box *box, int d, int index)
 {
 	return (double)(box->first[d] + index) / (box->total[d] - 1);
 }

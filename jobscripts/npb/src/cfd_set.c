@@ -27,8 +27,8 @@ static void set_exact(const struct cfd_box *box)
 	for (int k = begin(box, 2); k < end(box, 2); k++) {
 		for (int j = begin(box, 1); j < end(box, 1); j++) {
 			for (int i = begin(box, 0); i < end(box, 0); i++) {
-				cfd_exact(cfd_place(box, 0, i), cfd_place(box, 1, j),
-					  cfd_place(box, 2, k), u);
+				cfd_exact(cfd_coordinate(box, 0, i), cfd_coordinate(box, 1, j),
+					  cfd_coordinate(box, 2, k), u);
 				put(box, cfd_at(box, i, j, k), u);
 			}
 		}
@@ -94,9 +94,9 @@ void cfd_set_initial(struct cfd_box *box)
 	for (at[2] = 0; at[2] < box->count[2]; at[2]++) {
 		for (at[1] = 0; at[1] < box->count[1]; at[1]++) {
 			for (at[0] = 0; at[0] < box->count[0]; at[0]++) {
-				const double x[3] = {cfd_place(box, 0, at[0]),
-						     cfd_place(box, 1, at[1]),
-						     cfd_place(box, 2, at[2])};
+				const double x[3] = {cfd_coordinate(box, 0, at[0]),
+						     cfd_coordinate(box, 1, at[1]),
+						     cfd_coordinate(box, 2, at[2])};
 
 				if (is_inner(box, at))
 					interpolate(x, u);

@@ -111,7 +111,7 @@ static void iterate(struct solver *s, double *squares)
 }
 
 /* After each iteration: the root mean square of L(U) - L(U*), over all components. */
-static void tell_residuals(struct npb_run *run, struct solver *s, double last)
+static void print_residuals(struct npb_run *run, struct solver *s, double last)
 {
 	const double inner = s->box.total[0] - 2, points = inner * inner * inner;
 
@@ -158,7 +158,7 @@ static void run_lu(struct npb_run *run)
 	cfd_sum_rates(&s.box, rates);
 	for (int m = 0; m < CFD_FIELDS; m++)
 		last += rates[m];
-	tell_residuals(run, &s, last);
+	print_residuals(run, &s, last);
 	lu_verify(run, &s.box);
 	npb_check_work(run, 2 * problem->iterations * inner_points(problem->points));
 	lu_close_sweep(&s.sweep);

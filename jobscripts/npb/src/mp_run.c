@@ -24,7 +24,7 @@ static void compare(struct npb_run *run, const char *what, const double *value,
 
 /* After each step the root mean square of dU/dt, over all components: what the next step began
  * with, and after the last one what is verified. */
-static void tell_residuals(struct mp_grid *grid, const struct mp_problem *problem, double *squares)
+static void print_residuals(struct mp_grid *grid, const struct mp_problem *problem, double *squares)
 {
 	const double inner = problem->n - 2, points = inner * inner * inner;
 	const double scale = 1 / (problem->dt * problem->dt);
@@ -80,7 +80,7 @@ void mp_run(struct npb_run *run, const struct mp_problem *problem, const struct 
 	}
 	npb_timer_stop(run);
 	squares[problem->iterations] = verify(&grid, problem);
-	tell_residuals(&grid, problem, squares);
+	print_residuals(&grid, problem, squares);
 	npb_check_work(run, 3 * problem->iterations * inner * inner * inner);
 	mp_close(&grid);
 }

@@ -128,7 +128,7 @@ void sy_end(struct sy_timing timing, enum sy_call call, long bytes)
 		add(&mine.count[call].bytes, (uint64_t)bytes);
 		add(&mine.sizes[size_class((uint64_t)bytes)], 1);
 	} else if (bytes == SY_NOT_KEPT) {
-		add(&mine.count[call].not_kept, 1);
+		add(&mine.count[call].uncounted, 1);
 	}
 }
 

@@ -12,8 +12,8 @@ enum { SY_SIZES = 65, SY_NODE_LENGTH = 64 };
 
 struct sy_count {
 	uint64_t calls;
-	uint64_t messages; /* calls in which this rank handed something over */
-	uint64_t not_kept; /* calls whose size is not known */
+	uint64_t messages;  /* calls in which this rank handed something over */
+	uint64_t uncounted; /* calls whose size is not known */
 	uint64_t bytes;
 	uint64_t ticks;
 };

@@ -18,7 +18,7 @@ static void put_text(FILE *file, const char *key, const char *text)
 static void put_count(FILE *file, const char *name, const struct sy_count *count, double seconds)
 {
 	fprintf(file, "\"%s\":{\"calls\":%" PRIu64 ",\"messages\":", name, count->calls);
-	if (count->not_kept)
+	if (count->uncounted)
 		fputs("null,\"bytes\":null", file);
 	else
 		fprintf(file, "%" PRIu64 ",\"bytes\":%" PRIu64, count->messages, count->bytes);
@@ -62,7 +62,7 @@ static void put_sizes(FILE *file, const uint64_t *sizes)
 
 struct sums {
 	double init_s, communication_s, calls_s, total_s;
-	uint64_t messages, bytes, not_kept;
+	uint64_t messages, bytes, uncounted;
 };
 
 static struct sums sum_of(const struct sy_profile *rank, double *seconds)
@@ -74,7 +74,7 @@ static struct sums sum_of(const struct sy_profile *rank, double *seconds)
 		sum.calls_s += seconds[i];
 		sum.messages += rank->count[i].messages;
 		sum.bytes += rank->count[i].bytes;
-		sum.not_kept += rank->count[i].not_kept;
+		sum.uncounted += rank->count[i].uncounted;
 	}
 	sum.communication_s =
 	    rank->many_threads ? (double)rank->inside_ticks * rank->seconds_per_tick : sum.calls_s;
@@ -90,7 +90,7 @@ static void put_sums(FILE *file, const struct sums *sum)
 		",\"calls_without_size\":%" PRIu64,
 		sum->init_s, sum->communication_s,
 		sum->total_s - sum->init_s - sum->communication_s, sum->total_s, sum->calls_s,
-		sum->messages, sum->bytes, sum->not_kept);
+		sum->messages, sum->bytes, sum->uncounted);
 }
 
 static void add_sums(struct sums *total, const struct sums *sum)
@@ -101,7 +101,7 @@ static void add_sums(struct sums *total, const struct sums *sum)
 	total->total_s += sum->total_s;
 	total->messages += sum->messages;
 	total->bytes += sum->bytes;
-	total->not_kept += sum->not_kept;
+	total->uncounted += sum->uncounted;
 }
 
 static void add_rank(struct sy_profile *total, double *total_s, const struct sy_profile *rank,
@@ -111,7 +111,7 @@ static void add_rank(struct sy_profile *total, double *total_s, const struct sy_
 		total_s[i] += seconds[i];
 		total->count[i].calls += rank->count[i].calls;
 		total->count[i].messages += rank->count[i].messages;
-		total->count[i].not_kept += rank->count[i].not_kept;
+		total->count[i].uncounted += rank->count[i].uncounted;
 		total->count[i].bytes += rank->count[i].bytes;
 	}
 	for (int k = 0; k < SY_SIZES; k++)

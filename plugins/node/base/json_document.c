@@ -226,7 +226,7 @@ void sy_doc_put_line(struct sy_document *document, const char *path, int root, c
 		sy_doc_put_null(document, path, "%s: %s", file, strerror((int)-length));
 }
 
-void sy_doc_put_words(struct sy_document *document, const char *path, int root, const char *file)
+void sy_doc_put_list(struct sy_document *document, const char *path, int root, const char *file)
 {
 	char line[1024], *rest = line, *word;
 	ssize_t length = sy_read_line_at(root, file, line, sizeof(line));

@@ -58,7 +58,7 @@ sy_doc_put_reason(struct sy_document *document, const char *path, const char *fo
 void sy_doc_put_line(struct sy_document *document, const char *path, int root, const char *file);
 
 /* The words of a file's first line as a list; empty, with a reason, when it cannot be read. */
-void sy_doc_put_words(struct sy_document *document, const char *path, int root, const char *file);
+void sy_doc_put_list(struct sy_document *document, const char *path, int root, const char *file);
 
 /* Set the value at a dotted path of a document that is not being filled in but changed
  * ("energy.zones.0.energy_j": lists have numbers), making objects on the way. A null has its reason

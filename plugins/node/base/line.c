@@ -9,7 +9,7 @@ const struct sy_column_fact sy_column_facts[SY_FIXED] = {
 };
 
 const struct sy_total_fact sy_total_facts[SY_TOTALS] = {
-#define TOTAL(id, name, path, unit, cell, over_time, over_nodes, whose, reported_in, ...)              \
+#define TOTAL(id, name, path, unit, cell, over_time, over_nodes, whose, reported_in, ...)          \
 	[SY_##id] = {name,                                                                         \
 		     path,                                                                         \
 		     SY_UNIT_##unit,                                                               \

@@ -92,7 +92,7 @@ struct sy_bpf_member {
 	__u64 memory;
 	__u32 kind;
 	__u16 unlisted, ended; /* and when it was seen last, it had used this much */
-	struct sy_bpf_usage seen;
+	struct sy_bpf_usage counted;
 };
 
 /* A requester is identified by its process id in its own namespace. */

@@ -89,12 +89,12 @@ void sy_bpf_forget(const char *base, uint64_t job)
 
 static void forget_jobs(const char *base, int jobs)
 {
-	uint64_t id, *after = NULL, kept;
+	uint64_t id, *after = NULL, previous;
 
 	while (sy_bpf_next_key(jobs, after, &id) == 0) {
 		if (has_keeper(jobs, id)) {
-			kept = id;
-			after = &kept;
+			previous = id;
+			after = &previous;
 			continue;
 		}
 		sy_bpf_forget(base, id);

@@ -8,7 +8,7 @@
 
 struct sy_exact {
 	bool known;		      /* the command has ended */
-	bool left_behind;	      /* and children of its ran on, which are not in here */
+	bool has_unreaped_children;   /* and children of its ran on, which are not in here */
 	int64_t begin_us, elapsed_us; /* CLOCK_MONOTONIC; from just before its fork to its end */
 	int64_t cpu_us, user_us, system_us, max_memory_bytes;
 	int64_t minor_faults, major_faults;

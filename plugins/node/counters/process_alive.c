@@ -86,44 +86,46 @@ struct environment {
 	unsigned found;	   /* a bit for each word */
 };
 
-static void compare(struct environment *part, const char *text, const char *const *word, int count)
+static void compare(struct environment *environment, const char *text, const char *const *word,
+		    int count)
 {
-	for (int i = 0; i < count && !part->in_long_word; i++)
+	for (int i = 0; i < count && !environment->in_long_word; i++)
 		if (!strcmp(text, word[i]))
-			part->found |= 1U << i;
-	part->in_long_word = false;
+			environment->found |= 1U << i;
+	environment->in_long_word = false;
 }
 
 /* A variable without its NUL stays in the buffer for the next read. */
-static void compare_variables(struct environment *part, const char *const *word, int count)
+static void compare_variables(struct environment *environment, const char *const *word, int count)
 {
-	const char *at = part->text, *end = part->text + part->used, *nul;
+	const char *at = environment->text, *end = environment->text + environment->used, *nul;
 
 	for (; (nul = memchr(at, '\0', (size_t)(end - at))); at = nul + 1)
-		compare(part, at, word, count);
-	part->used = (size_t)(end - at);
-	memmove(part->text, at, part->used);
-	if (part->used < PART_SIZE)
+		compare(environment, at, word, count);
+	environment->used = (size_t)(end - at);
+	memmove(environment->text, at, environment->used);
+	if (environment->used < PART_SIZE)
 		return;
-	part->in_long_word = true;
-	part->used = 0;
+	environment->in_long_word = true;
+	environment->used = 0;
 }
 
 int sy_environment_has(int fd, const char *const *word, int count)
 {
-	struct environment part = {.used = 0};
+	struct environment environment = {.used = 0};
 	off_t offset = 0;
 	ssize_t got;
 
-	while ((got = pread(fd, part.text + part.used, PART_SIZE - part.used, offset)) > 0) {
+	while ((got = pread(fd, environment.text + environment.used, PART_SIZE - environment.used,
+			    offset)) > 0) {
 		offset += got;
-		part.used += (size_t)got;
-		compare_variables(&part, word, count);
+		environment.used += (size_t)got;
+		compare_variables(&environment, word, count);
 	}
-	part.text[part.used] = '\0';
-	if (part.used)
-		compare(&part, part.text, word, count);
-	return offset == 0 ? -1 : part.found == (1U << count) - 1;
+	environment.text[environment.used] = '\0';
+	if (environment.used)
+		compare(&environment, environment.text, word, count);
+	return offset == 0 ? -1 : environment.found == (1U << count) - 1;
 }
 
 static bool is_marked(pid_t pid, uid_t uid, const char *const *mark, int count)

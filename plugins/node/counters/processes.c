@@ -125,7 +125,7 @@ static void keep_ended_root(struct sy_processes *all, struct sy_process *root)
 
 static void forget_gone(struct sy_processes *all)
 {
-	int kept = 0, count = all->count;
+	int retained = 0, count = all->count;
 	bool renamed = false;
 
 	for (int i = 0; i < count; i++) {
@@ -141,12 +141,12 @@ static void forget_gone(struct sy_processes *all)
 			keep_ended_root(all, process);
 			renamed = true;
 		}
-		if (kept != i)
-			all->process[kept] = *process;
-		kept++;
+		if (retained != i)
+			all->process[retained] = *process;
+		retained++;
 	}
-	all->count = kept;
-	if (kept != count || renamed)
+	all->count = retained;
+	if (retained != count || renamed)
 		sy_processes_index(all);
 }
 
@@ -211,7 +211,7 @@ static void release_pages(struct sy_processes *all)
 
 void sy_processes_keep_roots(struct sy_processes *all)
 {
-	int kept = 0, count = all->count;
+	int retained = 0, count = all->count;
 
 	if (all->find_sockets && sy_now_us(CLOCK_MONOTONIC) - all->now_us < WANTED_US)
 		return;
@@ -222,13 +222,13 @@ void sy_processes_keep_roots(struct sy_processes *all)
 			sy_process_close(all, &all->process[i]);
 			continue;
 		}
-		if (kept != i)
-			all->process[kept] = all->process[i];
-		kept++;
+		if (retained != i)
+			all->process[retained] = all->process[i];
+		retained++;
 	}
-	if (kept == count)
+	if (retained == count)
 		return;
-	all->count = kept;
+	all->count = retained;
 	sy_processes_index(all);
 	release_pages(all);
 }

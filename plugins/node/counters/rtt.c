@@ -49,8 +49,8 @@ static unsigned bucket_at(const struct sy_rtt_counts *counts, int64_t rank)
 {
 	unsigned bucket = 0;
 
-	for (int64_t seen = counts->count[0]; seen <= rank && bucket < SY_RTT_BUCKETS - 1;)
-		seen += counts->count[++bucket];
+	for (int64_t counted = counts->count[0]; counted <= rank && bucket < SY_RTT_BUCKETS - 1;)
+		counted += counts->count[++bucket];
 	return bucket;
 }
 

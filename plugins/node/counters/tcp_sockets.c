@@ -413,12 +413,12 @@ static int query_known(struct sy_tcp *tcp)
 /* A closing connection reports no values (0): its last values stay. */
 static uint32_t resend(struct sy_connection *connection)
 {
-	uint32_t told = connection->socket.retransmitted, before = connection->counted;
+	uint32_t reported = connection->socket.retransmitted, before = connection->counted;
 
-	if (told <= before)
+	if (reported <= before)
 		return 0;
-	connection->counted = told;
-	return told - before;
+	connection->counted = reported;
+	return reported - before;
 }
 
 /* One that is closing has no windows. */

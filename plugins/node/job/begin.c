@@ -219,7 +219,7 @@ static void find_asker(struct begin *b)
 	b->command.groups = b->groups;
 	b->command.group_count = (size_t)count;
 	b->command.partition = job->partition;
-	b->command.whole_host = job->exclusive;
+	b->command.has_whole_host = job->exclusive;
 }
 
 static int apply_netem(struct begin *b, struct sy_error *err)

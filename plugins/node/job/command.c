@@ -167,7 +167,7 @@ void sy_command_add_asker(struct sy_command *command, const struct sy_command_jo
 		sy_command_add_number(command, "--gid", job->groups[i]);
 	if (job->partition && job->partition[0])
 		sy_option(to, "--partition", job->partition);
-	sy_option(to, "--exclusive", job->whole_host ? "yes" : "no");
+	sy_option(to, "--exclusive", job->has_whole_host ? "yes" : "no");
 }
 
 int sy_command_limit_ms(int64_t until_ms, int limit_ms)

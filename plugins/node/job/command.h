@@ -62,7 +62,7 @@ struct sy_command_job {
 	const gid_t *groups;
 	size_t group_count;
 	const char *partition; /* NULL or "": not known */
-	bool whole_host;       /* the job has the machine for itself */
+	bool has_whole_host;   /* the job has the machine for itself */
 	int64_t until_ms; /* of all its commands, by CLOCK_MONOTONIC; 0: each has its limit alone */
 };
 

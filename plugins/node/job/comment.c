@@ -226,10 +226,10 @@ static json_t *group_by_reason(json_t *missing)
 
 	json_object_foreach(missing, name, reason)
 	{
-		const char *whole = json_string_value(reason);
+		const char *text = json_string_value(reason);
 		char clause[SY_REASON_SIZE];
 
-		(void)snprintf(clause, sizeof(clause), "%.*s", (int)strcspn(whole, ":;,"), whole);
+		(void)snprintf(clause, sizeof(clause), "%.*s", (int)strcspn(text, ":;,"), text);
 		sy_json_add_once(found, clause, name);
 	}
 	return found;

@@ -202,7 +202,7 @@ bool sy_user_options_change_node(const struct sy_user_options *options)
 	return (options->has_netem && !options->netem.none) || options->cache == SY_CACHE_COLD;
 }
 
-static void format_shown(char to[SHOWN_MAX + 4], const char *text)
+static void copy_printable(char to[SHOWN_MAX + 4], const char *text)
 {
 	(void)snprintf(to, SHOWN_MAX + 4, "%.*s%s", SHOWN_MAX, text,
 		       strlen(text) > SHOWN_MAX ? "..." : "");
@@ -216,10 +216,10 @@ void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, co
 			    const struct sy_error *err)
 {
 	const struct sy_user_option_fact *word = &sy_user_option_facts[which];
-	char shown[SHOWN_MAX + 4];
+	char printable[SHOWN_MAX + 4];
 
-	format_shown(shown, text);
-	(void)snprintf(to, size, "--%s=%s: %.*s", word->name, shown, (int)size - SHOWN_MAX - 32,
+	copy_printable(printable, text);
+	(void)snprintf(to, size, "--%s=%s: %.*s", word->name, printable, (int)size - SHOWN_MAX - 32,
 		       err->text);
 }
 
@@ -297,17 +297,17 @@ static enum sy_user_option find_option(const char **at)
 
 static int fail_request(const char *at, struct sy_error *err)
 {
-	char shown[41];
+	char printable[41];
 
-	(void)snprintf(shown, sizeof(shown), "%s", at);
-	for (char *c = shown; *c; c++)
+	(void)snprintf(printable, sizeof(printable), "%s", at);
+	for (char *c = printable; *c; c++)
 		if (*c < ' ' || *c > '~')
 			*c = '?';
 	return sy_fail(err,
 		       "the request '%s': expected KEY=VALUE:KEY=VALUE…, KEY one of tag, "
 		       "sample-rate, netem, cache, of VALUE every byte but A-Z a-z 0-9 . "
 		       "_ - as %%XX: say it with steelyard-node job encode",
-		       shown);
+		       printable);
 }
 
 int sy_request_read(const char *request,
@@ -320,12 +320,12 @@ int sy_request_read(const char *request,
 	if (strlen(request) >= sizeof(text))
 		return sy_fail(err, "the request is longer than %d bytes", SY_REQUEST_MAX - 1);
 	for (const char *at = request; *at;) {
-		const char *part = at;
+		const char *item = at;
 		enum sy_user_option which = find_option(&at);
 
 		at = which == SY_USER_OPTIONS ? NULL : decode(at, text);
 		if (!at || (*at == ':' && !at[1]))
-			return fail_request(part, err);
+			return fail_request(item, err);
 		if (accept(context, which, text, err) < 0)
 			return -1;
 		at += *at == ':';

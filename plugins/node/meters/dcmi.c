@@ -91,7 +91,7 @@ static int receive_answer(int fd, long number, unsigned char *text, unsigned sho
 	return -1;
 }
 
-static int64_t ask(struct sy_meter *meter, const char **reason)
+static int64_t query(struct sy_meter *meter, const char **reason)
 {
 	long number = (long)++meter->key[QUESTIONS];
 	unsigned char text[64];
@@ -136,7 +136,7 @@ static int64_t read_recorded(const struct sy_meter *meter, const char **reason)
 
 static int64_t read_own(struct sy_meter *meter, const char **reason)
 {
-	return strcmp(meter->path, RECORDED) ? ask(meter, reason) : read_recorded(meter, reason);
+	return strcmp(meter->path, RECORDED) ? query(meter, reason) : read_recorded(meter, reason);
 }
 
 static bool find_recent(const struct sy_meter *meter, int fd, struct shared *shared)

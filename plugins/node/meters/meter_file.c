@@ -27,15 +27,15 @@ static const char *const keys[KEYS] = {"covers", "unit", "watts", "joules",    "
 /* "344" or "12345.678", in millionths; digits after the sixth are ignored. */
 static bool parse_micro(const char *text, int64_t *micro)
 {
-	int64_t whole, part = 0;
-	const char *at = sy_number(text, &whole);
+	int64_t integer, fraction = 0;
+	const char *at = sy_number(text, &integer);
 
-	if (!at || whole > MOST)
+	if (!at || integer > MOST)
 		return false;
 	if (*at == '.' && at[1])
 		for (int64_t scale = 100000; *++at >= '0' && *at <= '9'; scale /= 10)
-			part += (*at - '0') * scale;
-	*micro = whole * 1000000 + part;
+			fraction += (*at - '0') * scale;
+	*micro = integer * 1000000 + fraction;
 	return !*at;
 }
 

@@ -59,7 +59,7 @@ static const char *parent_name(const struct sy_meter *meter, const struct sy_met
 
 /* A node has one node domain, files are named by their writers, and all dies of a package may
  * report the package. */
-static bool is_same_part(const struct sy_meter *a, const struct sy_meter *b)
+static bool is_same_component(const struct sy_meter *a, const struct sy_meter *b)
 {
 	return a->reader == b->reader && a->domain == b->domain && a->unit == b->unit &&
 	       (a->domain == SY_DOMAIN_NODE || a->reader == &sy_meter_file ||
@@ -69,7 +69,7 @@ static bool is_same_part(const struct sy_meter *a, const struct sy_meter *b)
 static bool is_same_object(const struct sy_meter *meter, const struct sy_meter *a,
 			   const struct sy_meter *b)
 {
-	if (is_same_part(a, b))
+	if (is_same_component(a, b))
 		return true;
 	return a->reader == b->reader && a->domain == b->domain && !strcmp(a->name, b->name) &&
 	       !strcmp(parent_name(meter, a), parent_name(meter, b));

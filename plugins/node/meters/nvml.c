@@ -25,7 +25,7 @@ typedef int (*init_call)(void);
 typedef int (*find_call)(const char *, void **);
 typedef int (*energy_call)(void *, unsigned long long *);
 typedef int (*power_call)(void *, unsigned int *);
-typedef const char *(*words_call)(int);
+typedef const char *(*error_string_call)(int);
 
 enum { HAS_COUNTED };
 
@@ -35,7 +35,7 @@ static struct {
 	find_call find;
 	energy_call energy;
 	power_call power;
-	words_call words;
+	error_string_call error_string;
 	char reason[96]; /* set: there is nothing to be had from it */
 } nvml;
 
@@ -50,7 +50,8 @@ static void *find_symbol(const char *name)
 
 static void fail(const char *what, int code)
 {
-	(void)snprintf(nvml.reason, sizeof(nvml.reason), "%s: %.60s", what, nvml.words(code));
+	(void)snprintf(nvml.reason, sizeof(nvml.reason), "%s: %.60s", what,
+		       nvml.error_string(code));
 }
 
 static void load(void)
@@ -62,7 +63,7 @@ static void load(void)
 		(void)snprintf(nvml.reason, sizeof(nvml.reason), "%.90s", dlerror());
 		return;
 	}
-	*(void **)&nvml.words = find_symbol("nvmlErrorString");
+	*(void **)&nvml.error_string = find_symbol("nvmlErrorString");
 	*(void **)&nvml.init = find_symbol("nvmlInit_v2");
 	*(void **)&nvml.find = find_symbol("nvmlDeviceGetHandleByPciBusId_v2");
 	*(void **)&nvml.energy = find_symbol("nvmlDeviceGetTotalEnergyConsumption");
@@ -108,7 +109,8 @@ static int64_t read_micro(struct sy_meter *meter, const char **reason)
 		code = read_device(meter, &milli);
 	if (!code && milli <= INT64_MAX / RESOLUTION_UJ)
 		return (int64_t)milli * RESOLUTION_UJ;
-	(void)snprintf(meter->reason, sizeof(meter->reason), "NVML: %.80s", nvml.words(code));
+	(void)snprintf(meter->reason, sizeof(meter->reason), "NVML: %.80s",
+		       nvml.error_string(code));
 	*reason = meter->reason;
 	return -1;
 }

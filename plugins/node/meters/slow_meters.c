@@ -14,8 +14,8 @@ struct sy_slow *sy_slow_create(void)
 
 	if (slow == MAP_FAILED)
 		return NULL;
-	slow->ask_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (slow->ask_fd >= 0)
+	slow->request_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (slow->request_fd >= 0)
 		return slow;
 	(void)munmap(slow, sizeof(*slow));
 	return NULL;
@@ -51,7 +51,7 @@ void sy_slow_request(struct sy_slow *slow, int64_t most_us)
 	if (!slow)
 		return;
 	question = atomic_fetch_add(&slow->requested, 1) + 1;
-	if (write(slow->ask_fd, &one, sizeof(one)) != sizeof(one))
+	if (write(slow->request_fd, &one, sizeof(one)) != sizeof(one))
 		return;
 	while (atomic_load(&slow->answered) != question && sy_now_us(CLOCK_MONOTONIC) < until)
 		(void)poll(NULL, 0, 1);

@@ -15,7 +15,7 @@ struct sy_slow {
 	_Atomic unsigned version, requested, answered;
 	_Atomic int64_t cpu_ns; /* of the process that reads */
 	struct sy_energy energy[SY_MAX_ZONES];
-	int ask_fd;
+	int request_fd;
 };
 
 /* NULL: there is no memory to share. */

@@ -24,7 +24,7 @@ static struct {
 	int64_t due_us[SY_MAX_ZONES];
 } p;
 
-static bool is_read_here(int i)
+static bool is_read_by_this_process(int i)
 {
 	return p.meters->meter[i].period_us && p.meters->energy[i].valid;
 }
@@ -41,7 +41,7 @@ static void open_meters(void)
 		struct sy_meter *meter = &p.meters->meter[i];
 		struct sy_error err = {""};
 
-		if (is_read_here(i) && meter->reader->open(ROOT_FD, meter, &err) < 0) {
+		if (is_read_by_this_process(i) && meter->reader->open(ROOT_FD, meter, &err) < 0) {
 			sy_energy_invalidate(&p.meters->energy[i], err.text);
 			publish_energy(i);
 		}
@@ -112,7 +112,7 @@ static int read_due(bool all)
 	for (int i = 0; i < p.meters->count; i++) {
 		int64_t period = read_interval_us(&p.meters->meter[i]);
 
-		if (!is_read_here(i))
+		if (!is_read_by_this_process(i))
 			continue;
 		now = sy_now_us(CLOCK_MONOTONIC);
 		if (all || now >= p.due_us[i]) {
@@ -166,7 +166,7 @@ static void begin(int root, int life)
 	(void)signal(SIGALRM, SIG_DFL);
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
-	sy_keep_descriptors((const int[]){-1, -1, -1, root, p.meters->slow->ask_fd, life}, FDS);
+	sy_keep_descriptors((const int[]){-1, -1, -1, root, p.meters->slow->request_fd, life}, FDS);
 	(void)alarm(HANGS_S);
 	open_meters();
 	run();
@@ -201,7 +201,7 @@ void sy_slow_start(struct sy_meters *meters, int root)
 
 	p.meters = meters;
 	for (int i = 0; i < meters->count; i++)
-		some |= is_read_here(i);
+		some |= is_read_by_this_process(i);
 	if (!some)
 		return;
 	meters->slow = sy_slow_create();

@@ -236,7 +236,7 @@ static int check_end(const json_t *trace, double now_boot_s, struct sy_error *er
 }
 
 /* How long the last line held after it was due; null where the trace was not over, or repeats. */
-static void record_held(json_t *document, json_t *trace, double now_boot_s)
+static void record_hold_time(json_t *document, json_t *trace, double now_boot_s)
 {
 	json_t *began = json_object_get(trace, "began_boot_s");
 	double length_s = json_number_value(json_object_get(trace, "length_s"));
@@ -260,7 +260,7 @@ void sy_conditions_end_steps(json_t *state, double now_boot_s)
 		trace = json_object_get(document, "trace");
 		if (!trace)
 			continue;
-		record_held(document, trace, now_boot_s);
+		record_hold_time(document, trace, now_boot_s);
 		if (check_end(trace, now_boot_s, &reason) == 0)
 			continue;
 		(void)json_object_set_new(document, "valid", json_false());

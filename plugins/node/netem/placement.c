@@ -243,7 +243,7 @@ static int check_device(const struct spot *spot, struct sy_error *err)
 	return policy ? sy_policy_allows_rdma(policy, name, err) : 0;
 }
 
-static int place_on_device(struct spot *spot, struct sy_error *err)
+static int attach_to_device(struct spot *spot, struct sy_error *err)
 {
 	unsigned band;
 
@@ -257,15 +257,15 @@ static int place_on_device(struct spot *spot, struct sy_error *err)
 	return 0;
 }
 
-static int place_condition(struct sy_conditions *conditions, struct sy_condition *condition,
-			   struct sy_error *err)
+static int attach_condition(struct sy_conditions *conditions, struct sy_condition *condition,
+			    struct sy_error *err)
 {
 	struct sy_netem_device devices[SY_NETEM_TARGETS];
 	int count = sy_netem_find_devices(condition->spec, devices, SY_NETEM_TARGETS, err);
 
 	for (int i = 0; i < count; i++) {
 		struct spot spot = {conditions, condition, &devices[i], .before = NULL};
-		int result = place_on_device(&spot, err);
+		int result = attach_to_device(&spot, err);
 
 		sy_cleanup_qdiscs(&spot.list);
 		free(spot.before);
@@ -280,7 +280,7 @@ static int place_condition(struct sy_conditions *conditions, struct sy_condition
 int sy_conditions_place(struct sy_conditions *conditions, struct sy_error *err)
 {
 	for (int i = 0; i < conditions->count; i++)
-		if (place_condition(conditions, &conditions->item[i], err) < 0)
+		if (attach_condition(conditions, &conditions->item[i], err) < 0)
 			return -1;
 	return 0;
 }

@@ -127,19 +127,19 @@ static void roll_back(struct sy_conditions *conditions)
 static int find_applied(struct sy_conditions *conditions, struct sy_error *err)
 {
 	json_t *state = json_object_get(conditions->states.all, conditions->name);
-	const char *held = json_string_value(json_object_get(state, "requested"));
+	const char *applied = json_string_value(json_object_get(state, "requested"));
 	enum sy_owner owner = sy_state_find_owner(state);
 	char requested[SY_NETEM_SIZE];
 
-	if (!held || owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE ||
+	if (!applied || owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE ||
 	    (owner == SY_OWNER_LIVES && !json_is_real(json_object_get(state, "apply_s"))))
 		return 0;
 	(void)sy_netem_format(conditions->request->spec, requested);
-	if (owner != SY_OWNER_LIVES || strcmp(held, requested))
+	if (owner != SY_OWNER_LIVES || strcmp(applied, requested))
 		return sy_fail(err,
 			       "job %s has a condition on this node already, %s; one job, one "
 			       "condition",
-			       conditions->request->job_id, held);
+			       conditions->request->job_id, applied);
 	json_decref(conditions->document);
 	conditions->document = json_incref(state);
 	return 1;

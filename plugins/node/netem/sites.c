@@ -58,7 +58,7 @@ struct reader {
 	const struct sy_own_addresses *own;
 	struct sy_sites *sites;
 	bool has_site, has_link;
-	bool is_here; /* the site of these lines is this node's */
+	bool is_own_site; /* the site of these lines is this node's */
 };
 
 /* The next word of a line; NULL: there is none. */
@@ -89,7 +89,7 @@ static int read_site(char *line, struct reader *reader, struct sy_error *err)
 {
 	const char *name = next_word(&line), *word = next_word(&line);
 	struct sy_network network;
-	bool is_here = false;
+	bool is_own_site = false;
 
 	if (!is_name(name) || !word)
 		return sy_fail(err,
@@ -99,15 +99,15 @@ static int read_site(char *line, struct reader *reader, struct sy_error *err)
 	for (; word; word = next_word(&line)) {
 		if (sy_parse_network(word, &network, err) < 0)
 			return -1;
-		is_here |= is_own(reader->own, &network);
+		is_own_site |= is_own(reader->own, &network);
 	}
-	if (is_here && *reader->sites->own_site)
+	if (is_own_site && *reader->sites->own_site)
 		return sy_fail(err, "this node is in two sites of it, %s and %s",
 			       reader->sites->own_site, name);
-	if (is_here)
+	if (is_own_site)
 		strcpy(reader->sites->own_site, name);
 	reader->has_site = true;
-	reader->is_here = is_here;
+	reader->is_own_site = is_own_site;
 	return 0;
 }
 
@@ -158,7 +158,7 @@ static int read_condition(char *line, struct reader *reader, struct sy_error *er
 	if (sy_netem_parse(text, &spec, err) < 0 || check_condition(&spec, err) < 0)
 		return -1;
 	reader->has_link = true;
-	return reader->is_here ? add_link(to, &spec, reader->sites, err) : 0;
+	return reader->is_own_site ? add_link(to, &spec, reader->sites, err) : 0;
 }
 
 static int read_line(char *line, struct reader *reader, struct sy_error *err)

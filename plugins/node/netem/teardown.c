@@ -25,7 +25,7 @@
 
 /* Where steps were followed the queue is not as it was at the start, but as the last one requests.
  */
-static void accept_last_step(json_t *shown, const struct sy_placement *placement,
+static void accept_last_step(json_t *entry, const struct sy_placement *placement,
 			     const char *device, const json_t *document)
 {
 	struct sy_netem spec;
@@ -34,13 +34,13 @@ static void accept_last_step(json_t *shown, const struct sy_placement *placement
 	    sy_condition_read_spec(document, &spec) == 0 &&
 	    sy_qdisc_has_spec((int)if_nametoindex(device), (SY_CHILD_MAJOR + placement->band) << 16,
 			      &spec))
-		(void)json_object_set(shown, "kernel", json_object_get(shown, "kernel_end"));
+		(void)json_object_set(entry, "kernel", json_object_get(entry, "kernel_end"));
 }
 
 /* The qdisc's counters, for its condition and for the job, and tc's report of it. */
 static void read_placement(json_t *state, size_t number, const json_t *json)
 {
-	json_t *shown = json_array_get(json_object_get(state, "devices"), number), *document;
+	json_t *entry = json_array_get(json_object_get(state, "devices"), number), *document;
 	struct sy_qdisc_counters counters;
 	cleanup_free char *tree = NULL, *line = NULL;
 	struct sy_placement placement;
@@ -56,9 +56,9 @@ static void read_placement(json_t *state, size_t number, const json_t *json)
 	}
 	tree = sy_tree_read(device, NULL);
 	line = tree ? sy_tree_find_own(tree, &placement) : NULL;
-	(void)json_object_set_new(shown, "kernel_end",
+	(void)json_object_set_new(entry, "kernel_end",
 				  line && *line ? json_string(line) : json_null());
-	accept_last_step(shown, &placement, device, document);
+	accept_last_step(entry, &placement, device, document);
 }
 
 static void read_placements(json_t *state)

@@ -81,15 +81,15 @@ static void put_kernel(int root, struct sy_document *document)
 	(void)snprintf(path, sizeof(path), "%scurrent_clocksource", clock);
 	sy_doc_put_line(document, "clock.source", root, path);
 	(void)snprintf(path, sizeof(path), "%savailable_clocksource", clock);
-	sy_doc_put_words(document, "clock.available", root, path);
+	sy_doc_put_list(document, "clock.available", root, path);
 }
 
 static void put_tcp(int root, struct sy_document *document)
 {
 	sy_doc_put_line(document, "tcp.congestion_control", root,
 			"/proc/sys/net/ipv4/tcp_congestion_control");
-	sy_doc_put_words(document, "tcp.available", root,
-			 "/proc/sys/net/ipv4/tcp_available_congestion_control");
+	sy_doc_put_list(document, "tcp.available", root,
+			"/proc/sys/net/ipv4/tcp_available_congestion_control");
 	sy_doc_put_line(document, "tcp.default_qdisc", root, "/proc/sys/net/core/default_qdisc");
 }
 

@@ -42,7 +42,7 @@ static const struct {
 struct arguments {
 	struct sy_doctor doctor;
 	const char *value[sizeof(keys) / sizeof(keys[0])];
-	const char *said_in;
+	const char *named_in;
 	bool as_json;
 };
 
@@ -62,7 +62,7 @@ static int parse_option(int option, void *context, struct sy_error *err)
 	else if (option == CONFIG)
 		arguments->doctor.settings = optarg;
 	else if (option == SAID_IN)
-		arguments->said_in = optarg;
+		arguments->named_in = optarg;
 	else if (option == SPOOL_DIR)
 		arguments->doctor.spool_dir = optarg;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
@@ -89,9 +89,9 @@ static void set_up(struct arguments *arguments)
 		if (arguments->value[i])
 			(void)sy_job_config_set(&doctor->config, keys[i].key, arguments->value[i],
 						&err);
-	if (arguments->said_in)
+	if (arguments->named_in)
 		(void)snprintf(doctor->setup_file, sizeof(doctor->setup_file), "%s",
-			       arguments->said_in);
+			       arguments->named_in);
 }
 
 static void run_checks(struct sy_doctor *doctor)

@@ -259,10 +259,10 @@ static bool must_wait(const char *run_dir, const char *samples)
 static int finish_all(const char *run_dir, const char *reason)
 {
 	char name[512], samples[4096];
-	int held, code = SY_EXIT_DONE;
+	int fd, code = SY_EXIT_DONE;
 	struct sy_error err;
 
-	while (sy_unfinished_lock_next(run_dir, name, samples, sizeof(name), &held)) {
+	while (sy_unfinished_lock_next(run_dir, name, samples, sizeof(name), &fd)) {
 		if (must_wait(run_dir, samples))
 			continue; /* held until we end, so that it is not taken again */
 		if (run(samples, reason, run_dir, &err) < 0) {
@@ -270,7 +270,7 @@ static int finish_all(const char *run_dir, const char *reason)
 			code = SY_EXIT_MISSING;
 		}
 		sy_unfinished_end(run_dir, name);
-		(void)close(held);
+		(void)close(fd);
 	}
 	return code;
 }

@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 /* A whole number from `least` to `most` that ends at `end`. */
-static int parse_whole(const char *text, char end, long least, long most, long *value,
-		       const char **rest)
+static int parse_integer(const char *text, char end, long least, long most, long *value,
+			 const char **rest)
 {
 	char *after;
 
@@ -45,7 +45,7 @@ static int parse_number(const char *option, const char *text, long least, long m
 	const char *rest;
 	long number;
 
-	if (parse_whole(text, '\0', least, most, &number, &rest) < 0)
+	if (parse_integer(text, '\0', least, most, &number, &rest) < 0)
 		return sy_fail(err, "--%s '%s': expected a whole number from %ld to %ld", option,
 			       text, least, most);
 	*value = (int)number;
@@ -58,10 +58,10 @@ static int parse_owner(const char *text, struct sy_sampling *sampling, struct sy
 	const char *rest;
 	long uid, gid;
 
-	if (parse_whole(text, ':', 0, UINT32_MAX - 1L, &uid, &rest) < 0)
+	if (parse_integer(text, ':', 0, UINT32_MAX - 1L, &uid, &rest) < 0)
 		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
 	gid = uid;
-	if (*rest == ':' && parse_whole(rest + 1, '\0', 0, UINT32_MAX - 1L, &gid, &rest) < 0)
+	if (*rest == ':' && parse_integer(rest + 1, '\0', 0, UINT32_MAX - 1L, &gid, &rest) < 0)
 		return sy_fail(err, "--owner '%s': expected UID or UID:GID, as numbers", text);
 	sampling->has_owner = true;
 	sampling->owner_uid = (uid_t)uid;
@@ -75,7 +75,7 @@ static int parse_launch_time(const char *text, struct sy_sampling *sampling, str
 	const char *rest;
 	long now_us = (long)sy_now_us(CLOCK_MONOTONIC), launched_us;
 
-	if (parse_whole(text, '\0', 1, now_us, &launched_us, &rest) < 0)
+	if (parse_integer(text, '\0', 1, now_us, &launched_us, &rest) < 0)
 		return sy_fail(err,
 			       "--launched '%s': expected microseconds of CLOCK_MONOTONIC, from 1 "
 			       "to now (%ld)",

@@ -56,9 +56,9 @@ static int64_t cached_bytes(int root)
 		return -1;
 	kb = meminfo_kb(text, "Cached");
 	for (size_t i = 0; kb >= 0 && i < sizeof(staying) / sizeof(staying[0]); i++) {
-		int64_t part = meminfo_kb(text, staying[i]);
+		int64_t staying_kb = meminfo_kb(text, staying[i]);
 
-		kb = part < 0 ? -1 : kb > part ? kb - part : 0;
+		kb = staying_kb < 0 ? -1 : kb > staying_kb ? kb - staying_kb : 0;
 	}
 	return kb < 0 ? -1 : kb * 1024;
 }

@@ -23,7 +23,7 @@ bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status
 	const int64_t *sampled = status->sums.last.cell;
 
 	/* What lives on is not the command's, but the kernel counts what it has used until now. */
-	if (!exact->known || (exact->left_behind && status->io_source != SY_SOURCE_BPF))
+	if (!exact->known || (exact->has_unreaped_children && status->io_source != SY_SOURCE_BPF))
 		return false;
 	return sampled[SY_CPU] > exact->cpu_us + ROUNDING_US ||
 	       (exact->io_known &&
@@ -126,7 +126,7 @@ static const char *command_reason(const struct sy_status *status, const struct s
 {
 	bool counted = status->io_source == SY_SOURCE_BPF;
 
-	if (exact->known && exact->left_behind && (!counted || status->survivors))
+	if (exact->known && exact->has_unreaped_children && (!counted || status->survivors))
 		return "processes that the command left behind ran on when it ended: cpu and io "
 		       "lack what they used";
 	if (counted || !sy_exact_lacks(exact, status))

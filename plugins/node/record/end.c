@@ -361,9 +361,9 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 
 	sy_record_no_tcp(record, reason);
 	for (int i = 0; i < SY_TOTALS; i++) {
-		bool is_kept = i == SY_MAX_MEMORY_BYTES && is_exact;
+		bool is_retained = i == SY_MAX_MEMORY_BYTES && is_exact;
 
-		if (is_of_moments((enum sy_total)i) && !is_kept)
+		if (is_of_moments((enum sy_total)i) && !is_retained)
 			sy_json_put(record, sy_total_facts[i].path, json_null(), reason);
 		if (sy_total_facts[i].whose == SY_OF_REAPED)
 			explain_off(record, sy_total_facts[i].path, no_value_reason);

@@ -70,7 +70,7 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-static int count_words(const char *list)
+static int count_names(const char *list)
 {
 	int count = 1;
 
@@ -136,7 +136,7 @@ static const char *add_listed(struct gpus *gpus, const struct word *word, const 
 		if (listed[i] && open && !open[i])
 			return "a GPU that the scheduler has named may not be opened by the job";
 	}
-	if (count != count_words(word->listed))
+	if (count != count_names(word->listed))
 		return "the scheduler has named a GPU that no meter knows";
 	for (int i = 0; i < gpus->count; i++)
 		gpus->own[i] |= listed[i];
@@ -159,7 +159,7 @@ static const char *add_opened(struct gpus *gpus, const bool *open)
 static const char *add_task(struct gpus *gpus, const struct word *word)
 {
 	bool open[SY_MAX_ZONES];
-	int can = count_openable(gpus, word, open), listed = count_words(word->listed);
+	int can = count_openable(gpus, word, open), listed = count_names(word->listed);
 
 	if (!strcmp(word->listed, "shared"))
 		return "the job has a part of a GPU (MIG, shards or MPS), and meters tell whole "

@@ -30,7 +30,7 @@ struct sy_child {
 
 /* Samples that a timer in the kernel takes. */
 struct sy_ticking {
-	bool on, held;		  /* `tick` waits: it may be the last one for now */
+	bool on, is_waiting;	  /* `tick` waits: it may be the last one for now */
 	int64_t last_us, wall_us; /* when the last one was; the wall clock less the monotonic one */
 	struct sy_bpf_tick tick;
 };

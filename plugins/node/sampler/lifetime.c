@@ -4,12 +4,12 @@
 
 static void remove_ended_roots(struct sy_lifetime *life)
 {
-	int kept = 0;
+	int count = 0;
 
 	for (int i = 0; i < life->roots; i++)
 		if (sy_process_lives(life->root[i]))
-			life->root[kept++] = life->root[i];
-	life->roots = kept;
+			life->root[count++] = life->root[i];
+	life->roots = count;
 }
 
 void sy_lifetime_add_root(struct sy_lifetime *life, pid_t pid)

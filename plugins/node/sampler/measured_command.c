@@ -22,7 +22,7 @@ static void reap(void)
 
 	while ((pid = sy_reap(command, WNOHANG, &exact)) > 0)
 		p.end |= pid == command;
-	exact.left_behind = exact.known && pid == 0;
+	exact.has_unreaped_children = exact.known && pid == 0;
 }
 
 static void on_signal(struct sy_parent *parent, const struct signalfd_siginfo *info)

@@ -101,19 +101,19 @@ static void write_tick(void *context, const struct sy_bpf_tick *tick)
 {
 	struct sy_sampler *s = context;
 
-	if (s->ticking.held) {
+	if (s->ticking.is_waiting) {
 		set_line(s, &s->ticking.tick);
 		add_line(s, 0, 0);
 	}
 	s->ticking.tick = *tick;
-	s->ticking.held = true;
+	s->ticking.is_waiting = true;
 }
 
 /* The last tick gets the values that are read now. */
 static void finish_ticks(struct sy_sampler *s, int64_t now_us)
 {
 	set_line(s, &s->ticking.tick);
-	s->ticking.held = false;
+	s->ticking.is_waiting = false;
 	sy_node_read(s->child->node, now_us, false, &s->line);
 	sy_job_read_with_ticks(&s->job, &s->line, &s->status);
 	read_tcp(s, now_us, false);
@@ -133,7 +133,7 @@ static bool write_ticks(struct sy_sampler *s)
 	s->status.clock_steps = s->wall.steps;
 	s->status.clock_step_us = s->wall.step_us;
 	(void)sy_bpf_read_ticks(&s->child->kernel->bpf, write_tick, s);
-	some = s->ticking.held;
+	some = s->ticking.is_waiting;
 	if (some)
 		finish_ticks(s, now_us);
 	return some;

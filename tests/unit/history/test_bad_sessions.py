@@ -25,7 +25,7 @@ def test_one_session_has_no_change_and_the_reason() -> None:
 def test_a_session_that_cannot_be_read_is_left_out_with_its_reason() -> None:
     plan = Plan(seconds=slower, reason=lambda number: "it is damaged" if number == 5 else None)
     found = history_of(plan, SESSIONS)
-    assert [(session.name, reason) for session, reason in found.left_out] == [
+    assert [(session.name, reason) for session, reason in found.excluded] == [
         ("2026-11-06", "it is damaged")
     ]
     assert len(found.sessions) == SESSIONS - 1
@@ -36,7 +36,7 @@ def test_a_session_that_cannot_be_read_is_left_out_with_its_reason() -> None:
 def test_a_session_of_another_study_is_left_out() -> None:
     plan = Plan(study=lambda number: "weekly" if number == 3 else "nightly")
     found = history_of(plan, SESSIONS)
-    ((session, reason),) = found.left_out
+    ((session, reason),) = found.excluded
     assert session.number == 4
     assert "weekly" in reason and "nightly" in reason
 

@@ -103,7 +103,7 @@ def test_a_damaged_database_and_one_that_is_missing_are_told_and_others_used(fol
     for _ in range(2):  # once more, from the cache
         found = read_history(folder)
         assert [session.name for session in found.sessions] == ["2026-11-03"]
-        (damaged, missing) = (reason for _, reason in found.left_out)
+        (damaged, missing) = (reason for _, reason in found.excluded)
         assert "is damaged" in damaged
         assert "steelyard collect" in missing
 

@@ -59,7 +59,7 @@ def test_strong_scaling_of_seconds(strong: Summary) -> None:
     assert amdahl.serial is not None and amdahl.serial.low is not None
     assert amdahl.serial.low < 0.05 < (amdahl.serial.high or 0)
     assert universal.peak is None and universal.serial is not None
-    assert cg.left_out == ("nodes=16: no values, 6 of 6 runs failed",)
+    assert cg.omitted == ("nodes=16: no values, 6 of 6 runs failed",)
 
 
 def test_rates_scale_by_their_costs(strong: Summary) -> None:
@@ -159,7 +159,7 @@ def test_levels_that_are_no_scales_are_named(tmp_path: Path) -> None:
     found = made(tmp_path, {"nodes": ["all", 0, 1, 2]}, seconds, ["nodes"])
     curve = only(found)
     assert [point.scale for point in curve.points] == [1, 2]
-    assert curve.left_out == (
+    assert curve.omitted == (
         "nodes=all: its level is no number above 0",
         "nodes=0: its level is no number above 0",
     )
@@ -175,7 +175,7 @@ def test_values_of_0_or_below_have_no_ratio(tmp_path: Path) -> None:
         return 0.0 if nodes == 2 else 10 / nodes
 
     curve = only(made(tmp_path, {"nodes": [1, 2, 4]}, seconds, ["nodes"]))
-    assert curve.left_out == ("nodes=2: seconds has values of 0 or below",)
+    assert curve.omitted == ("nodes=2: seconds has values of 0 or below",)
     assert [point.scale for point in curve.points] == [1, 4]
 
 

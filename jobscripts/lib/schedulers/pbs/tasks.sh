@@ -69,7 +69,7 @@ sy_pbs_set_start_command() { # <node> <program> <argument>...
 
 # Forward the command's output until it has ended. Returns its exit code, or 1 or 143 when it left none.
 sy_pbs_follow_task() {
-    local code='' pid='' steps=0 stop_time=0 start_time last_seen=0 now
+    local code='' pid='' steps=0 stop_time=0 start_time last_alive=0 now
     sy_set_time start_time 0
     while true; do
         sy_pbs_read_state
@@ -81,8 +81,8 @@ sy_pbs_follow_task() {
             ((stop_time > 0)) || stop_time=$now
             sy_pbs_stop_task "$((now - stop_time))" || return 143
         elif kill -0 "$starter" 2>/dev/null; then
-            last_seen=$now
-        elif ((now - last_seen > 2000000)); then # on NFS the exit code may come late
+            last_alive=$now
+        elif ((now - last_alive > 2000000)); then # on NFS the exit code may come late
             sy_log "the task on node $node left no exit code$(sy_pbs_starter_message)"
             return 1
         fi

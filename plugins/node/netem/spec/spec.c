@@ -189,7 +189,7 @@ static int parse_direction(char *value, struct sy_netem *spec, struct sy_error *
 
 /* Values that stand alone behind their key, by their kind. */
 #define PARSE_TIME(value, us, err)     sy_parse_time(value, SY_DELAY_MAX_US, us, err)
-#define PARSE_WHOLE_MS(value, us, err) sy_parse_whole_ms(value, us, err)
+#define PARSE_WHOLE_MS(value, us, err) sy_parse_integer_ms(value, us, err)
 #define PARSE_PERCENT(value, ppb, err) sy_parse_percent(value, ppb, err)
 /* struct tc_netem_qopt has 32 bits for it; with 0 every packet would be dropped. */
 #define PARSE_COUNT(value, packets, err) sy_parse_count(value, 1, UINT32_MAX, packets, err)
@@ -220,34 +220,34 @@ static const struct field {
 };
 
 /* A byte as an error shows it: its length. */
-static size_t show_byte(unsigned char byte, char *shown, size_t size)
+static size_t format_byte(unsigned char byte, char *to, size_t size)
 {
-	bool printable = byte >= ' ' && byte <= '~';
+	bool is_printable = byte >= ' ' && byte <= '~';
 
-	return (size_t)(printable ? snprintf(shown, size, "%c", byte)
-				  : snprintf(shown, size, "\\x%02x", byte));
+	return (size_t)(is_printable ? snprintf(to, size, "%c", byte)
+				     : snprintf(to, size, "\\x%02x", byte));
 }
 
 /* A part as an error shows it; long ones are cut. */
-static const char *show(const char *field, char *shown)
+static const char *copy_printable(const char *field, char *printable)
 {
 	size_t used = 0, length = strcspn(field, ",");
 
 	for (size_t i = 0; i < length && i < SHOWN_CHARACTERS; i++)
-		used += show_byte((unsigned char)field[i], shown + used, SHOWN_SIZE - used);
-	(void)snprintf(shown + used, SHOWN_SIZE - used, "%s",
+		used += format_byte((unsigned char)field[i], printable + used, SHOWN_SIZE - used);
+	(void)snprintf(printable + used, SHOWN_SIZE - used, "%s",
 		       length > SHOWN_CHARACTERS ? "..." : "");
-	return shown;
+	return printable;
 }
 
-static int fail_unknown(const char *shown, struct sy_error *err)
+static int fail_unknown(const char *printable, struct sy_error *err)
 {
 	char known[256];
 	size_t used = 0;
 
 	for (const struct field *field = fields; field->name; field++)
 		used += (size_t)snprintf(known + used, sizeof(known) - used, "%s, ", field->name);
-	return sy_fail(err, "netem: %s: unknown part; known are %sor none alone", shown, known);
+	return sy_fail(err, "netem: %s: unknown part; known are %sor none alone", printable, known);
 }
 
 static const struct field *find_field(const char *name, size_t length)
@@ -260,7 +260,7 @@ static const struct field *find_field(const char *name, size_t length)
 
 /* Errors of a field that do not depend on its value. */
 static int check_field(const char *text, const struct field *field, unsigned int given,
-		       const char *shown, struct sy_error *err)
+		       const char *printable, struct sy_error *err)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				      "0123456789._-=~/:%";
@@ -270,19 +270,19 @@ static int check_field(const char *text, const struct field *field, unsigned int
 	if (!*text)
 		return sy_fail(err, "netem: an empty part: expected one such as delay=50ms between "
 				    "commas, and no comma at either end");
-	(void)show_byte((unsigned char)text[good], wrong, sizeof(wrong));
+	(void)format_byte((unsigned char)text[good], wrong, sizeof(wrong));
 	if (text[good])
 		return sy_fail(err, "netem: %s: character '%s' has no place in a specification",
-			       shown, wrong);
+			       printable, wrong);
 	if (!strcmp(text, "none"))
 		return sy_fail(err, "netem: none: stands alone, expected no other part beside it");
 	if (!field)
-		return fail_unknown(shown, err);
+		return fail_unknown(printable, err);
 	if (!strchr(text, '='))
-		return sy_fail(err, "netem: %s: expected a value, such as %s", shown,
+		return sy_fail(err, "netem: %s: expected a value, such as %s", printable,
 			       field->example);
 	if (given & 1U << (field - fields) && field->role != PLACES)
-		return sy_fail(err, "netem: %s: %s was given already, expected it once", shown,
+		return sy_fail(err, "netem: %s: %s was given already, expected it once", printable,
 			       field->name);
 	return 0;
 }
@@ -291,15 +291,15 @@ static int parse_field(char *text, unsigned int *given, struct sy_netem *spec, s
 {
 	size_t length = strcspn(text, "=");
 	const struct field *field = find_field(text, length);
-	char shown[SHOWN_SIZE];
+	char printable[SHOWN_SIZE];
 	struct sy_error reason;
 
-	(void)show(text, shown);
-	if (check_field(text, field, *given, shown, err) < 0)
+	(void)copy_printable(text, printable);
+	if (check_field(text, field, *given, printable, err) < 0)
 		return -1;
 	*given |= 1U << (field - fields);
 	if (field->parse(text + length + 1, spec, &reason) < 0)
-		return sy_fail(err, "netem: %s: %s", shown, reason.text);
+		return sy_fail(err, "netem: %s: %s", printable, reason.text);
 	return 0;
 }
 
@@ -326,12 +326,12 @@ static int check_spec(const char *text, const struct sy_netem *spec, struct sy_e
 		return sy_fail(err, "netem: sites: says itself what each link has: leave the other "
 				    "parts out");
 	if (!shapes) {
-		char shown[SHOWN_SIZE];
+		char printable[SHOWN_SIZE];
 
 		return sy_fail(err,
 			       "netem: %s: says where but not what; expected a part such as "
 			       "delay=50ms too",
-			       show(text, shown));
+			       copy_printable(text, printable));
 	}
 	return 0;
 }

@@ -93,7 +93,7 @@ int sy_parse_time(const char *text, int64_t max_us, int64_t *us, struct sy_error
 	return 0;
 }
 
-int sy_parse_whole_ms(const char *text, int64_t *us, struct sy_error *err)
+int sy_parse_integer_ms(const char *text, int64_t *us, struct sy_error *err)
 {
 	if (sy_parse_time(text, SY_RTO_MAX_US, us, err) < 0)
 		return -1;

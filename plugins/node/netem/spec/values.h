@@ -81,7 +81,7 @@ int sy_parse_time(const char *text, int64_t max_us, int64_t *us, struct sy_error
 int sy_parse_rate(const char *text, int64_t *bit_per_s, struct sy_error *err);
 
 /* Whole milliseconds, at least one. */
-int sy_parse_whole_ms(const char *text, int64_t *us, struct sy_error *err);
+int sy_parse_integer_ms(const char *text, int64_t *us, struct sy_error *err);
 
 /* `0.1%`: 0 to 100, six decimals at most. */
 int sy_parse_percent(const char *text, int32_t *ppb, struct sy_error *err);

@@ -190,10 +190,11 @@ static const struct sy_netem *find_spec(const struct verdict *verdict, const cha
 	return text && sy_netem_parse(text, room, NULL) == 0 ? room : verdict->spec;
 }
 
-static void judge_delay(struct verdict *whole, const char *moment, const char *when)
+static void judge_delay(struct verdict *overall, const char *moment, const char *when)
 {
 	struct sy_netem room;
-	struct verdict at = {whole->conditions, find_spec(whole, moment, &room)}, *verdict = &at;
+	struct verdict at = {overall->conditions, find_spec(overall, moment, &room)},
+		       *verdict = &at;
 	bool least = !strcmp(choose_statistic(verdict->spec), "min_s");
 	struct added delay;
 
