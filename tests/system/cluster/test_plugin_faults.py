@@ -133,10 +133,15 @@ def test_a_plugin_that_is_cut_short_holds_the_job_and_the_node_stays(
 ) -> None:
     """The dynamic linker is killed when it reads after the file's end: no process could answer."""
     job = held_job(lab)
+    logged = len(log(lab))
     without_core_files(lab)
     with line(lab, lambda old: old.replace(p := plugin_of(old), str(truncated(Path(p), tmp_path)))):
         release(lab, job)
-        until(lambda: lab.job(job)["Reason"] == "launch_failed_requeued_held", "it is held")
+        until(
+            lambda: lab.job(job)["Reason"] == "launch_failed_requeued_held",
+            "it is held",
+            seen=lambda: f"{lab.job(job)}\n{log(lab)[logged:]}",
+        )
     assert not (lab.work / "ran").exists()
     until(lambda: is_idle(lab), "the node stays")
     lab.run("scancel", job)
