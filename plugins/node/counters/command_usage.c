@@ -180,10 +180,25 @@ static int read_io_file(int folder, const char *path, int64_t io[4], int64_t *re
 	return sy_parse_io(text, io);
 }
 
+/* Whether `id` in /proc/self/task is this thread: in a PID namespace other than that of /proc,
+ * gettid(2) is another number. */
+static bool is_this_thread(const char *id)
+{
+	char link[64];
+	ssize_t length = readlink("/proc/thread-self", link, sizeof(link) - 1);
+	const char *name;
+
+	if (length <= 0)
+		return false;
+	link[length] = '\0';
+	name = strrchr(link, '/');
+	return name && strcmp(name + 1, id) == 0;
+}
+
 /* What this thread has read since the whole process was read is not in the whole. */
 static int subtract_thread(int tasks, const char *id, int64_t io[4], int64_t *read_bytes)
 {
-	const int64_t since = atoi(id) == (int)syscall(SYS_gettid) ? *read_bytes : 0;
+	const int64_t since = is_this_thread(id) ? *read_bytes : 0;
 	int64_t thread[4];
 	char path[300];
 

@@ -91,6 +91,7 @@ struct sy_processes {
 	pid_t session[SY_MAX_SESSIONS];
 	int sessions;
 	bool trust_loadavg;    /* it is the kernel's own, and not one of lxcfs */
+	bool proc_is_foreign;  /* /proc shows another PID namespace: no process can be read */
 	bool walk_all;	       /* the next sample looks at every process */
 	bool roots_only;       /* another source counts: only roots are kept */
 	bool find_sockets;     /* all are kept nevertheless, for the owners of sockets */

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <time.h>
@@ -44,6 +45,19 @@ static void set_start(struct sy_processes *all, pid_t sampler, long ticks)
 	all->start_us = all->now_us - (now - all->start_ticks) * (all->tick_ns / 1000);
 }
 
+/* `unshare --fork --pid` without --mount-proc: what /proc has under our ids are others' processes.
+ */
+static bool is_foreign(int proc, pid_t self)
+{
+	char link[32];
+	ssize_t length = readlinkat(proc, "self", link, sizeof(link) - 1);
+
+	if (length <= 0)
+		return false;
+	link[length] = '\0';
+	return atoi(link) != self;
+}
+
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
 		      struct sy_error *err)
 {
@@ -54,6 +68,12 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 		return sy_fail_errno(err, errno, "cannot open /proc");
 	all->loadavg = openat(all->proc, "loadavg", O_RDONLY | O_CLOEXEC);
 	all->trust_loadavg = all->loadavg >= 0 && is_proc(all->loadavg);
+	all->proc_is_foreign = is_foreign(all->proc, self);
+	if (all->proc_is_foreign) {
+		(void)close(all->proc);
+		all->proc = open("/proc/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* has none */
+		all->trust_loadavg = false;
+	}
 	all->ours[0] = self;
 	all->ours[1] = parent;
 	all->last_pid = all->last_pid_before = -1;

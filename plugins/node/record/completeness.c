@@ -129,6 +129,9 @@ static const char *command_reason(const struct sy_status *status, const struct s
 	if (exact->known && exact->has_unreaped_children && (!counted || status->survivors))
 		return "processes that the command left behind ran on when it ended: cpu and io "
 		       "lack what they used";
+	if (exact->known && !counted && status->proc_is_foreign)
+		return "/proc shows another PID namespace: whether the command's processes had "
+		       "children that nobody waited for is not known";
 	if (counted || !sy_exact_lacks(exact, status))
 		return NULL;
 	(void)snprintf(text, size,

@@ -177,6 +177,9 @@ static int64_t larger_of(int64_t one, int64_t other)
 	return one > other ? one : other;
 }
 
+static const char no_io_reason[] =
+    "/proc/self/io, which has the bytes of children that were waited for, could not be read";
+
 static void put_exact_use(json_t *record, const struct sy_exact *exact,
 			  const struct sy_status *status)
 {
@@ -187,11 +190,15 @@ static void put_exact_use(json_t *record, const struct sy_exact *exact,
 	/* Of children that nobody waited for only the kernel's program may know. */
 	put_faults(record, larger_of(exact->minor_faults, status->minor_faults),
 		   larger_of(exact->major_faults, status->major_faults), NULL);
-	for (int i = 0; exact->io_known && i < 4; i++)
+	/* What samples show of living processes is no total. */
+	if (!exact->io_known && status->io_source == SY_SOURCE_BPF)
+		return;
+	for (int i = 0; i < 4; i++)
 		sy_json_put(record, sy_total_facts[SY_RCHAR_BYTES + i].path,
-			    json_integer(exact->io[i]), NULL);
-	if (exact->io_known)
-		sy_json_put(record, "io.source", source(SY_SOURCE_REAPED), NULL);
+			    exact->io_known ? json_integer(exact->io[i]) : json_null(),
+			    no_io_reason);
+	sy_json_put(record, "io.source", exact->io_known ? source(SY_SOURCE_REAPED) : json_null(),
+		    no_io_reason);
 }
 
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status)

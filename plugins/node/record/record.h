@@ -109,6 +109,7 @@ struct sy_status {
 	char bpf_no_group_reason[160];
 	int64_t ticks, ticks_us; /* samples that its timer took, and its CPU time for that */
 	bool io_unreadable;	 /* /proc/PID/io of one of them may not be read */
+	bool proc_is_foreign;	 /* none of them could be read: /proc is of another namespace */
 };
 
 /* What is known at the job's start. */

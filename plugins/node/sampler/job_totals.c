@@ -130,6 +130,7 @@ void sy_job_read_io(struct sy_job *job, bool end, const struct sy_usage *total,
 	bool reported = sy_job_all_reported(job);
 
 	status->io_source = io_source(job);
+	status->proc_is_foreign = job->processes.proc_is_foreign;
 	status->io_unreadable = job->processes.io_unreadable && !reported && !job->by_kernel;
 	status->io_unreported = (end || reported) && !job->by_kernel && sy_has_gap(status);
 	for (int i = 0; i < SY_USES; i++)

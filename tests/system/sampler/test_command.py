@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -56,6 +57,25 @@ def test_closed_standard_streams_are_no_files_of_ours(
     if program == "steelyard-node":
         (record,) = folder.glob("*.json")
         assert json.loads(record.read_text())["complete"] is True
+
+
+@pytest.mark.parametrize("shell", [(), ("sh", "-c", '"$@"; true', "sh")], ids=["first", "later"])
+def test_processes_of_another_pid_namespace_are_not_read(
+    sampler: Any, shell: tuple[str, ...]
+) -> None:
+    """Where /proc shows other processes under the ids of ours, only what was waited for counts."""
+    size = 3_000_000
+    script = f"head -c {size} /dev/zero >/dev/null; sleep 0.5"
+    prefix = ("unshare", *(() if os.geteuid() == 0 else ("-Ur",)), "--fork", "--pid", *shell)
+    _, measured = sampler.run(["sh", "-c", script], "--rate=20", "--bpf=no", prefix=prefix)
+    record = measured.record
+    assert record["io"]["source"] == "reaped"
+    assert size <= record["io"]["wchar_bytes"] < size + 100
+    assert size <= record["io"]["rchar_bytes"] < size + 50_000
+    assert 0 <= record["cpu"]["cpu_s"] < 0.5
+    assert record["processes"]["max_processes"] is None
+    assert record["complete"] is False
+    assert "/proc shows another PID namespace" in record["incomplete_reason"]
 
 
 def test_exits_with_128_and_the_signal_of_a_killed_command(sampler: Any) -> None:
