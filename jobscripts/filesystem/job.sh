@@ -2,14 +2,7 @@
 # One client of the file-system tests. The parameters are SY_PARAM_*; STEELYARD_FSTEST may name the
 # program. The program makes a folder below `directory` and removes it.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_fstest_program) || return
-    sy_environment "$program"
-}
-
-sy_fstest_program() {
+sy_find_program() {
     sy_program steelyard-fstest "${STEELYARD_FSTEST:-}" \
         'build it with make all, and set STEELYARD_FSTEST or PATH'
 }
@@ -18,7 +11,7 @@ sy_client() {
     local program code rest_ms
     local -r directory=${SY_PARAM_DIRECTORY:-$SY_SCRATCH}
     local -a options=()
-    program=$(sy_fstest_program) || return
+    program=$(sy_find_program) || return
     [[ $SY_PARAM_DIRECT != true ]] || options=(--direct)
     [[ $SY_PARAM_OVERWRITE != true ]] || options+=(--keep)
     rest_ms=$(sy_milliseconds "$SY_PARAM_REST")

@@ -2,14 +2,7 @@
 # One client of fio with a private folder. fio prints notes before its JSON; the JSON goes to a file
 # first, so that stdout has nothing else.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_fio_program) || return
-    sy_environment "$program"
-}
-
-sy_fio_program() {
+sy_find_program() {
     sy_program fio "$SY_PARAM_FIO" \
         'install the Debian package fio, or give fio = "/path/to/fio"'
 }
@@ -24,7 +17,7 @@ sy_fio_check_job_file() {
 sy_client() {
     local program code
     local -a options=()
-    program=$(sy_fio_program) || return
+    program=$(sy_find_program) || return
     sy_fio_check_job_file || return
     sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     sy_fio_options

@@ -2,21 +2,14 @@
 # One client of HPCG, the user's own program. It reads hpcg.dat in its working directory, and writes one
 # document there, this client's output: HPCG-Benchmark*.txt (3.1) or .yaml (3.0), Intel's n104-8p-1t*.txt.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_hpcg_program) || return
-    sy_environment "$program" "$SY_PARAM_MPIRUN"
-}
-
-sy_hpcg_program() {
+sy_find_program() {
     sy_program xhpcg "$SY_PARAM_PROGRAM" 'give program = "/path/to/xhpcg"'
 }
 
 sy_client() {
     local program code
     local -a found
-    program=$(sy_hpcg_program) || return
+    program=$(sy_find_program) || return
     printf 'HPCG benchmark input file\nby Steelyard\n%d %d %d\n%d\n' \
         "$SY_PARAM_NX" "$SY_PARAM_NY" "$SY_PARAM_NZ" "$SY_PARAM_SECONDS" >hpcg.dat || return
     sy_without_scheduler

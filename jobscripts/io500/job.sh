@@ -2,20 +2,13 @@
 # The IO500, the user's own program and configuration, all ranks of a job at once. The last value of a
 # key counts: the run's folders are appended to the user's file.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_io500_program) || return
-    sy_environment "$program" "$SY_PARAM_MPIRUN"
-}
-
-sy_io500_program() {
+sy_find_program() {
     sy_program io500 "$SY_PARAM_PROGRAM" 'give program = "/path/to/io500"'
 }
 
 sy_client() {
     local program code
-    program=$(sy_io500_program) || return
+    program=$(sy_find_program) || return
     [[ -f $SY_PARAM_CONFIG && -r $SY_PARAM_CONFIG ]] || {
         sy_log "$SY_PARAM_CONFIG: no configuration that can be read on $HOSTNAME"
         return 2

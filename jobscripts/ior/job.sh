@@ -2,21 +2,14 @@
 # IOR, the user's own program: all ranks of a job at once, in one fresh folder of a file system that all
 # nodes share. Where its JSON is read, its text goes to stderr.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_ior_program) || return
-    sy_environment "$program" "$SY_PARAM_MPIRUN"
-}
-
-sy_ior_program() {
+sy_find_program() {
     sy_program ior "$SY_PARAM_PROGRAM" 'give program = "/path/to/ior"'
 }
 
 sy_client() {
     local program code
     local -a options
-    program=$(sy_ior_program) || return
+    program=$(sy_find_program) || return
     sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     read -r -a options <<<"$SY_PARAM_OPTIONS"
     options+=(-i "$SY_PARAM_REPETITIONS" -o "$SY_WORK/data")

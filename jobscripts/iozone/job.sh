@@ -2,14 +2,7 @@
 # One client of IOzone with a private folder. An iozone that cannot open its files in throughput mode
 # waits forever for its child processes: [job] time_out ends it.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_iozone_program) || return
-    sy_environment "$program"
-}
-
-sy_iozone_program() {
+sy_find_program() {
     sy_program iozone "$SY_PARAM_IOZONE" \
         'build it from iozone.org or install iozone3 (non-free), and give iozone = "/path/to/iozone"'
 }
@@ -17,7 +10,7 @@ sy_iozone_program() {
 sy_client() {
     local program code
     local -a options=()
-    program=$(sy_iozone_program) || return
+    program=$(sy_find_program) || return
     sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     sy_iozone_options || return
     sy_measured "$program" "${options[@]}" </dev/null

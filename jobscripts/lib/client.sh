@@ -29,11 +29,22 @@ sy_client_main() {
     exit "$code"
 }
 
-# Run the benchmark's sy_setup before the measured time: it records versions and checksums, once, where
-# sy_client runs. Its errors are ignored: sy_client reports them.
+# Record programs and their versions before the measured time, once, where sy_client runs: by the
+# benchmark's sy_setup, else the program that its sy_find_program prints. Errors are ignored: sy_client
+# reports them.
 sy_run_setup() {
     sy_find_timer
-    ! declare -F sy_setup >/dev/null || (sy_setup) &>/dev/null || :
+    if declare -F sy_setup >/dev/null; then
+        (sy_setup) &>/dev/null || :
+    elif declare -F sy_find_program >/dev/null; then
+        (sy_record_program) &>/dev/null || :
+    fi
+}
+
+sy_record_program() {
+    local program
+    program=$(sy_find_program) || return
+    sy_environment "$program" ${SY_PARAM_MPIRUN:+"$SY_PARAM_MPIRUN"}
 }
 
 sy_make_scratch() {

@@ -47,6 +47,23 @@ $SY_PARAM_ALIGNMENT memory alignment in double (> 0)
 LINES
 }
 
+# Write HPL's input, with a copy for the parser.
+sy_hpl_write_input() { # <file>
+    sy_hpl_print_input >"$1" || return
+    cp -- "$1" "$SY_ATTEMPT_DIR/hpl.$SY_CLIENT.dat"
+}
+
+# Run hpcc in a fresh folder (it appends to its output file) and print that file; hpcc's own output goes
+# to stderr.
+sy_hpcc_run() { # <program and what measures it>...
+    local code
+    sy_mpi_run "$((SY_PARAM_P * SY_PARAM_Q))" "$SY_PARAM_MPIRUN" "$@" >&2
+    code=$?
+    [[ -e hpccoutf.txt ]] || ((code == 0)) || return "$code" # its stderr has the reason
+    cat hpccoutf.txt || return
+    return "$code"
+}
+
 # Print the index of a word among others, counted from 0.
 sy_word_index() { # <word> <words>...
     local -r word=$1

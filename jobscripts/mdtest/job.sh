@@ -2,21 +2,14 @@
 # mdtest, the user's own program: all ranks of a job at once, in one fresh folder of a file system that
 # all nodes share. One iteration: its table of several iterations has only their mean.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_mdtest_program) || return
-    sy_environment "$program" "$SY_PARAM_MPIRUN"
-}
-
-sy_mdtest_program() {
+sy_find_program() {
     sy_program mdtest "$SY_PARAM_PROGRAM" 'give program = "/path/to/mdtest"'
 }
 
 sy_client() {
     local program code
     local -a more options=(-i 1 -P -n "$SY_PARAM_FILES")
-    program=$(sy_mdtest_program) || return
+    program=$(sy_find_program) || return
     sy_make_work_folder "$SY_PARAM_DIRECTORY" || return
     case $SY_PARAM_KIND in
     files) options+=(-F) ;;

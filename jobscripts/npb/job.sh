@@ -5,7 +5,7 @@
 # Runs before the measured time: records the programs and their versions.
 sy_setup() {
     local program
-    program=$(sy_npb_program) || return
+    program=$(sy_find_program) || return
     if [[ -z $SY_PARAM_FOLDER ]]; then # steelyard-npb is a script that executes the kernel of its folder
         program=$(readlink -f -- "$program")
         program=${program%/*}/npb-$SY_PARAM_KERNEL
@@ -13,7 +13,7 @@ sy_setup() {
     sy_environment "$program" "$SY_PARAM_MPIRUN"
 }
 
-sy_npb_program() {
+sy_find_program() {
     sy_npb_check_implementation || return
     if [[ -n $SY_PARAM_FOLDER ]]; then
         sy_npb_find_nasa
@@ -26,7 +26,7 @@ sy_npb_program() {
 sy_client() {
     local program
     local -a command profiler
-    program=$(sy_npb_program) || return
+    program=$(sy_find_program) || return
     command=("$program")
     if [[ -z $SY_PARAM_FOLDER ]]; then
         command+=("$SY_PARAM_KERNEL" --class "$SY_PARAM_CLASS"

@@ -2,14 +2,7 @@
 # OSU micro-benchmarks or Intel MPI Benchmarks, the user's own programs: all ranks of a job at once, as often
 # as `repetitions` requests. Each repetition prints one table.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_osu_program) || return
-    sy_environment "$program" "$SY_PARAM_MPIRUN"
-}
-
-sy_osu_program() {
+sy_find_program() {
     sy_program osu "$SY_PARAM_PROGRAM" 'give program = "/path/to/osu_latency", or of another program, or of IMB-MPI1'
 }
 
@@ -42,7 +35,7 @@ sy_osu_options() { # PROGRAM: sets `options` of the caller
 sy_client() {
     local program repetition
     local -a options
-    program=$(sy_osu_program) || return
+    program=$(sy_find_program) || return
     sy_osu_options "$program" || return
     sy_without_scheduler
     for ((repetition = 0; repetition < SY_PARAM_REPETITIONS; repetition++)); do

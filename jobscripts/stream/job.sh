@@ -1,21 +1,14 @@
 # shellcheck shell=bash
 # One client of STREAM: steelyard-stream, or the user's own program; all threads on this node.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_stream_program) || return
-    sy_environment "$program"
-}
-
-sy_stream_program() {
+sy_find_program() {
     sy_program "${SY_PARAM_STREAM:-steelyard-stream}" "${SY_PARAM_STREAM:-${STEELYARD_STREAM:-}}" \
         'build it with make all, and set STEELYARD_STREAM or PATH, or give stream = "/path/to/stream"'
 }
 
 sy_client() {
     local program
-    program=$(sy_stream_program) || return
+    program=$(sy_find_program) || return
     ((SY_PARAM_THREADS == 0)) || export OMP_NUM_THREADS=$SY_PARAM_THREADS
     if [[ -n $SY_PARAM_STREAM ]]; then
         sy_measured "$program"

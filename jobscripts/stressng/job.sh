@@ -1,14 +1,7 @@
 # shellcheck shell=bash
 # One client of stress-ng: one stressor, its table as YAML on stdout, its messages on stderr.
 
-# Runs before the measured time: records the programs and their versions.
-sy_setup() {
-    local program
-    program=$(sy_stressng_program) || return
-    sy_environment "$program"
-}
-
-sy_stressng_program() {
+sy_find_program() {
     sy_program stress-ng "$SY_PARAM_PROGRAM" \
         'install the Debian package stress-ng, or give program = "/path/to/stress-ng"'
 }
@@ -16,7 +9,7 @@ sy_stressng_program() {
 sy_client() {
     local program code workers=$SY_PARAM_WORKERS
     local -a options
-    program=$(sy_stressng_program) || return
+    program=$(sy_find_program) || return
     [[ " $("$program" --stressors) " == *" $SY_PARAM_STRESSOR "* ]] || {
         sy_log "$program has no stressor $SY_PARAM_STRESSOR: '$program --stressors' names those that it has"
         return 2
