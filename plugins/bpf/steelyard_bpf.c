@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -15,11 +14,13 @@
 
 #include "base/exec.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
 #include "loader.h"
 
-#define LOOKS 4 /* a second, while it lingers */
+#define LOOKS	   4 /* a second, while it lingers */
+#define MOST_COUNT 1000000
 
 enum { DONE, FAILED, USAGE };
 
@@ -305,6 +306,21 @@ static const struct {
     {"sweep", sweep}, {"unload", unload},     {"count", count_command},
 };
 
+/* False, with a message, for anything else. */
+static bool read_count(const char *option, const char *text, unsigned *count)
+{
+	int64_t value;
+	const char *end = sy_number(text, &value);
+
+	if (!end || *end || value > MOST_COUNT) {
+		(void)fprintf(stderr, "steelyard-bpf: --%s %s: expected a whole number up to %d\n",
+			      option, text, MOST_COUNT);
+		return false;
+	}
+	*count = (unsigned)value;
+	return true;
+}
+
 static int parse(int argc, char **argv, struct options *options)
 {
 	static const struct option known[] = {
@@ -317,12 +333,12 @@ static int parse(int argc, char **argv, struct options *options)
 	while ((option = getopt_long(argc, argv, "+", known, NULL)) != -1) {
 		if (option == 'b')
 			options->base = optarg;
-		else if (option == 'a')
-			options->after_s = (unsigned)atoi(optarg);
+		else if (option == 'a' && read_count("after", optarg, &options->after_s))
+			continue;
 		else if (option == 'j')
 			options->json = true;
-		else if (option == 't')
-			options->tasks = (unsigned)atoi(optarg);
+		else if (option == 't' && read_count("tasks", optarg, &options->tasks))
+			continue;
 		else if (option == 'c')
 			options->cgroup = optarg;
 		else

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
-from .conftest import Inside
+import pytest
+
+from .conftest import PROGRAM, Inside
 
 HOLD = """
 trap 'kill $all 2>/dev/null || :' EXIT
@@ -60,3 +63,13 @@ def test_two_that_hold_it_hold_the_same(inside: Inside) -> None:
     first, second, after, left = said(inside(HOLD + script, 20))
     assert first == second == after
     assert left == "0"
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="no steelyard-bpf was built")
+@pytest.mark.parametrize("option", ["--after=abc", "--after=5x", "--after=-1", "--tasks=1e3"])
+def test_a_number_that_is_none_is_refused(option: str, tmp_path: Path) -> None:
+    argv = [PROGRAM, "sweep", f"--base={tmp_path}/none", option]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 2
+    value = option.partition("=")[2]
+    assert f" {value}: expected a whole number up to 1000000" in done.stderr
