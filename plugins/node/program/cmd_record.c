@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 
 static const char help[] =
-    "usage: steelyard-node record --samples FILE.csv [--reason TEXT]\n"
+    "usage: steelyard-node record --samples FILE.csv\n"
     "       steelyard-node record --unfinished RUN_DIR\n"
     "\n"
     "Makes the record beside FILE.csv complete as far as the samples tell: for a job whose "
@@ -26,6 +26,8 @@ static const char help[] =
     "that is complete is left alone. The result says complete: false, and why. --unfinished: the "
     "same\n"
     "for all records of samplers that were killed, with what RUN_DIR has of their conditions.\n";
+
+#define REASON "the sampler was killed before the job's end"
 
 static struct repair {
 	char folder[4096], name[300]; /* NODE.START */
@@ -125,10 +127,9 @@ static int sum_samples(FILE *file, const char *path, struct repair *repair, stru
 	return 0;
 }
 
-static void format_reason(const struct repair *repair, const char *given, char *text, size_t size)
+static void format_reason(const struct repair *repair, char *text, size_t size)
 {
-	(void)snprintf(text, size, "%s%s", given,
-		       repair->cut ? "; the last line was cut short" : "");
+	(void)snprintf(text, size, REASON "%s", repair->cut ? "; the last line was cut short" : "");
 	if (repair->skipped) {
 		size_t used = strlen(text);
 
@@ -137,7 +138,7 @@ static void format_reason(const struct repair *repair, const char *given, char *
 	}
 }
 
-static void complete_record(struct repair *repair, const char *given)
+static void complete_record(struct repair *repair)
 {
 	json_t *missing = json_object_get(repair->record, "missing");
 	const char *path;
@@ -150,7 +151,7 @@ static void complete_record(struct repair *repair, const char *given)
 		if (!strcmp(json_string_value(reason), SY_NOT_YET))
 			(void)json_string_set(reason, "the sampler was killed");
 	}
-	format_reason(repair, given, text, sizeof(text));
+	format_reason(repair, text, sizeof(text));
 	sy_record_complete(repair->record, text);
 }
 
@@ -198,19 +199,18 @@ static const char *find_job_id(void)
 }
 
 /* `run_dir` NULL: the state of network conditions is unknown. */
-static int write_record(const struct sy_recordfile *file, const char *reason, const char *run_dir,
-			struct sy_error *err)
+static int write_record(const struct sy_recordfile *file, const char *run_dir, struct sy_error *err)
 {
 	struct sy_sampling sampling = {
 	    .run_dir = run_dir, .node = current.node, .job_id = find_job_id()};
 
-	complete_record(&current, reason);
+	complete_record(&current);
 	if (run_dir)
 		sy_record_recover_conditions(current.record, &sampling);
 	return sy_recordfile_write(file, current.record, err);
 }
 
-static int run(const char *samples, const char *reason, const char *run_dir, struct sy_error *err)
+static int run(const char *samples, const char *run_dir, struct sy_error *err)
 {
 	struct sy_recordfile file = {.dir = -1};
 	FILE *stream;
@@ -238,7 +238,7 @@ static int run(const char *samples, const char *reason, const char *run_dir, str
 		sy_sums_init(&current.sums);
 		result = sum_samples(stream, samples, &current, err);
 		if (result == 0)
-			result = write_record(&file, reason, run_dir, err);
+			result = write_record(&file, run_dir, err);
 	}
 	(void)fclose(stream);
 	if (result == 0)
@@ -256,7 +256,7 @@ static bool must_wait(const char *run_dir, const char *samples)
 }
 
 /* Records of killed samplers. A record that cannot be finished is reported, and not tried again. */
-static int finish_all(const char *run_dir, const char *reason)
+static int finish_all(const char *run_dir)
 {
 	char name[512], samples[4096];
 	int fd, code = SY_EXIT_DONE;
@@ -265,7 +265,7 @@ static int finish_all(const char *run_dir, const char *reason)
 	while (sy_unfinished_lock_next(run_dir, name, samples, sizeof(name), &fd)) {
 		if (must_wait(run_dir, samples))
 			continue; /* held until we end, so that it is not taken again */
-		if (run(samples, reason, run_dir, &err) < 0) {
+		if (run(samples, run_dir, &err) < 0) {
 			(void)fprintf(stderr, "steelyard-node record: %s\n", err.text);
 			code = SY_EXIT_MISSING;
 		}
@@ -277,8 +277,7 @@ static int finish_all(const char *run_dir, const char *reason)
 
 int sy_cmd_record(int argc, char **argv)
 {
-	const char *reason = "the sampler was killed before the job's end", *samples = NULL;
-	const char *run_dir = NULL;
+	const char *samples = NULL, *run_dir = NULL;
 	struct sy_error err;
 
 	for (int i = 1; i < argc; i += 2) {
@@ -288,8 +287,6 @@ int sy_cmd_record(int argc, char **argv)
 		}
 		if (i + 1 < argc && !strcmp(argv[i], "--samples"))
 			samples = argv[i + 1];
-		else if (i + 1 < argc && !strcmp(argv[i], "--reason"))
-			reason = argv[i + 1];
 		else if (i + 1 < argc && !strcmp(argv[i], "--unfinished"))
 			run_dir = argv[i + 1];
 		else
@@ -300,8 +297,8 @@ int sy_cmd_record(int argc, char **argv)
 		return SY_EXIT_USAGE;
 	}
 	if (run_dir)
-		return finish_all(run_dir, reason);
-	if (run(samples, reason, NULL, &err) < 0) {
+		return finish_all(run_dir);
+	if (run(samples, NULL, &err) < 0) {
 		(void)fprintf(stderr, "steelyard-node record: %s\n", err.text);
 		return SY_EXIT_MISSING;
 	}
