@@ -29,8 +29,8 @@ class UnknownChangeError(Exception):
     """These files cannot be shown to be unchanged."""
 
 
-def read_identity(path: str, folder_fd: int) -> Identity:
-    """Return the identity of a readable file or folder below an open one.
+def read_identity(path: str, folder_fd: int | None = None) -> Identity:
+    """Return the identity of a readable file or folder, below an open one if that is given.
 
     Raises OSError as open() does. The file is opened, not only examined, since NFS then queries its
     server.

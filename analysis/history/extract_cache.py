@@ -77,16 +77,10 @@ def is_valid_for(cached: Entries, session: Session, identity: list[int | str] | 
 def identify(session: Session) -> list[int | str] | None:
     """Return the identity of a database, and last that of this program; None without a database."""
     try:
-        status = (session.folder / FILE_NAME).stat()
+        file = file_changes.read_identity(str(session.folder / FILE_NAME))
     except OSError:
         return None
-    return [
-        status.st_ino,
-        status.st_size,
-        status.st_mtime_ns,
-        status.st_ctime_ns,
-        file_changes.digest_program(),
-    ]
+    return [*file, file_changes.digest_program()]
 
 
 def read_session(session: Session) -> ReadSession:
