@@ -1,10 +1,8 @@
 #include "exclusive.h"
 
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,22 +12,6 @@
 
 #define ENDING	  ".cores"
 #define ANSWER_MS 1000 /* some ms; else the job's start would wait for slurmctld */
-
-/* How many numbers a list like "0-3,8" names. */
-static long list_length(const char *at)
-{
-	long count = 0;
-
-	while (isdigit((unsigned char)*at)) {
-		char *end;
-		long first = strtol(at, &end, 10);
-		long last = *end == '-' ? strtol(end + 1, &end, 10) : first;
-
-		count += last - first + 1;
-		at = end + (*end == ',');
-	}
-	return count;
-}
 
 static void format_path(char path[2 * SY_PATH_SIZE], const struct sy_config *config,
 			const char *node)
@@ -86,7 +68,7 @@ enum sy_exclusive sy_exclusive_of(spank_t spank, const struct sy_config *config,
 		cores = query_slurmctld(config, node, path);
 	if (cores == 0)
 		return SY_NOT_SAID;
-	return list_length(allocated) >= cores ? SY_ALONE : SY_SHARED;
+	return sy_parse_number_list(allocated, NULL, 0) >= cores ? SY_ALONE : SY_SHARED;
 }
 
 void sy_exclusive_forget(const char *run_dir)

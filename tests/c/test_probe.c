@@ -1,6 +1,7 @@
 /* The probe's pure parts: CPU lists, mount escapes, text for JSON, and the judging of witnesses.
  */
 #include "base/json_document.h"
+#include "base/number.h"
 #include "counters/netdev.h"
 #include "probe/detect.h"
 #include "probe/probe.h"
@@ -23,7 +24,8 @@ static void test_cpu_lists(void)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		bool marks[16] = {false};
 
-		is_int(sy_parse_cpu_list(cases[i].text, marks, 16), cases[i].count, "a CPU list");
+		is_int(sy_parse_number_list(cases[i].text, marks, 16), cases[i].count,
+		       "a CPU list");
 	}
 }
 
@@ -31,7 +33,7 @@ static void test_cpu_marks(void)
 {
 	bool marks[16] = {false};
 
-	(void)sy_parse_cpu_list("1,4-5", marks, 16);
+	(void)sy_parse_number_list("1,4-5", marks, 16);
 	ok(!marks[0] && marks[1] && !marks[3] && marks[4] && marks[5] && !marks[6],
 	   "the CPUs of a list are marked, no others");
 }

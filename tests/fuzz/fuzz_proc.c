@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/number.h"
 #include "counters/parse.h"
 #include "probe/probe.h"
 
@@ -60,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	(void)sy_parse_loadavg(text, &e);
 	must(a >= 0 && b >= 0 && c >= 0 && d >= 0 && e >= 0);
 	must(io[0] >= 0 && io[1] >= 0 && io[2] >= 0 && io[3] >= 0);
-	cpus = size < 32 ? sy_parse_cpu_list(text, marks, 64) : 0;
+	cpus = size < 32 ? sy_parse_number_list(text, marks, 64) : 0;
 	must(cpus >= -1);
 	free(text);
 	return 0;

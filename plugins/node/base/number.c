@@ -1,6 +1,5 @@
 #include "base/number.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,30 @@ uint64_t sy_hash(uint64_t hash, const void *bytes, size_t size)
 	for (const unsigned char *at = bytes; size > 0; size--)
 		hash = (hash ^ *at++) * 0x100000001b3ULL;
 	return hash;
+}
+
+int sy_parse_number_list(const char *text, bool *marks, int size)
+{
+	int count = 0;
+
+	while (*text && *text != '\n') {
+		char *end;
+		long first = strtol(text, &end, 10), last = first;
+
+		if (end == text || first < 0)
+			return -1;
+		if (*end == '-') {
+			text = end + 1;
+			last = strtol(text, &end, 10);
+		}
+		if (end == text || last < first || last > 1 << 20 || !strchr(",\n", *end))
+			return -1;
+		for (long at = first; at <= last; at++, count++)
+			if (at < size)
+				marks[at] = true;
+		text = *end == ',' ? end + 1 : end;
+	}
+	return count;
 }
 
 int sy_rate_parse(const char *text, double max_hz, double *hz, struct sy_error *err)

@@ -1,7 +1,8 @@
-/* A whole number out of text, as the kernel's files have them. */
+/* Numbers out of text, as the kernel's files have them. */
 #ifndef STEELYARD_BASE_NUMBER_H
 #define STEELYARD_BASE_NUMBER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,10 @@ static inline const char *sy_number(const char *text, int64_t *value)
 	*value = result;
 	return text;
 }
+
+/* A list of numbers ("0-3,8,10-11"), as the kernel and Slurm write CPUs, into `marks` of `size`:
+ * how many, or -1 when it is no such list. Numbers from `size` on are counted, not marked. */
+int sy_parse_number_list(const char *text, bool *marks, int size);
 
 /* FNV-1a, 64 bits, continued over more bytes; it begins with SY_HASH. */
 #define SY_HASH 0xcbf29ce484222325ULL

@@ -6,6 +6,7 @@
 #include "meters/readers.h"
 
 #include "base/file.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -15,7 +16,7 @@
 
 #define POWER	      "/sys/bus/event_source/devices/power"
 #define RESOLUTION_UJ 61 /* as powercap's */
-#define MOST_CPUS     8191
+#define CPUS	      8192
 
 /* A meter's keys; the type is that of a recorded tree where there is no such call. */
 enum { TYPE, CONFIG, CPU };
@@ -153,7 +154,8 @@ static void add(int root, struct sy_meter_list *found, const struct event *event
 /* One CPU of each package: "0,28", "0-1". */
 static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 {
-	char cpus[256], *at = cpus, *word;
+	static bool wanted[CPUS];
+	char cpus[256];
 	int64_t type;
 
 	(void)err;
@@ -162,16 +164,12 @@ static void find(int root, struct sy_meter_list *found, struct sy_error *err)
 		return;
 	if (!sy_root_is_machine(root))
 		type = RECORDED;
-	while ((word = strsep(&at, ","))) {
-		char *end;
-		long first = strtol(word, &end, 10), last = *end == '-' ? atol(end + 1) : first;
-
-		if (end == word || first < 0 || last > MOST_CPUS)
-			continue;
-		for (long cpu = first; cpu <= last && !found->full; cpu++)
-			for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-				add(root, found, &events[i], type, cpu);
-	}
+	memset(wanted, 0, sizeof(wanted));
+	if (sy_parse_number_list(cpus, wanted, CPUS) < 0)
+		return;
+	for (int cpu = 0; cpu < CPUS && !found->full; cpu++)
+		for (size_t i = 0; wanted[cpu] && i < sizeof(events) / sizeof(events[0]); i++)
+			add(root, found, &events[i], type, cpu);
 }
 
 const struct sy_reader sy_perf = {.name = "perf",

@@ -2,36 +2,13 @@
 #include "probe/probe.h"
 
 #include "base/file.h"
+#include "base/number.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define CPU	 "/sys/devices/system/cpu"
 #define MAX_CPUS 8192
-
-int sy_parse_cpu_list(const char *text, bool *marks, int size)
-{
-	int count = 0;
-
-	while (*text && *text != '\n') {
-		char *end;
-		long first = strtol(text, &end, 10), last = first;
-
-		if (end == text || first < 0)
-			return -1;
-		if (*end == '-') {
-			text = end + 1;
-			last = strtol(text, &end, 10);
-		}
-		if (end == text || last < first || last > 1 << 20 || !strchr(",\n", *end))
-			return -1;
-		for (long cpu = first; cpu <= last; cpu++, count++)
-			if (cpu < size)
-				marks[cpu] = true;
-		text = *end == ',' ? end + 1 : end;
-	}
-	return count;
-}
 
 /* How many groups the online CPUs form by a topology file that lists a group's members: one read a
  * group. -1 when it cannot be read. */
@@ -48,7 +25,7 @@ static int count_groups(int root, const bool *online, const char *file)
 			continue;
 		(void)snprintf(path, sizeof(path), CPU "/cpu%d/topology/%s", cpu, file);
 		if (sy_read_line_at(root, path, list, sizeof(list)) <= 0 ||
-		    sy_parse_cpu_list(list, seen, MAX_CPUS) < 1 || !seen[cpu])
+		    sy_parse_number_list(list, seen, MAX_CPUS) < 1 || !seen[cpu])
 			return -1;
 		groups++;
 	}
@@ -71,7 +48,7 @@ static void put_topology(int root, struct sy_document *document)
 
 	memset(online, 0, sizeof(online));
 	if (sy_read_line_at(root, CPU "/online", list, sizeof(list)) > 0)
-		cpus = sy_parse_cpu_list(list, online, MAX_CPUS);
+		cpus = sy_parse_number_list(list, online, MAX_CPUS);
 	if (cpus > 0)
 		sy_doc_put_int(document, "cpu.cpus_online", cpus);
 	else
@@ -274,7 +251,7 @@ static void put_numa(int root, struct sy_document *document)
 	else
 		sy_doc_put_int(document, "memory.numa_balancing", value);
 	if (sy_read_line_at(root, online, list, sizeof(list)) > 0)
-		nodes = sy_parse_cpu_list(list, marks, 0);
+		nodes = sy_parse_number_list(list, marks, 0);
 	if (nodes > 0)
 		sy_doc_put_int(document, "memory.numa_nodes", nodes);
 	else
