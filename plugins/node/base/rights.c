@@ -50,15 +50,26 @@ static struct rights read_rights(void)
 			       data[0].inheritable | (uint64_t)data[1].inheritable << 32};
 }
 
+/* Where a user namespace has no such id (EINVAL), its root is an ordinary user outside, and without
+ * capabilities no more than that. */
+static int change_ids(void)
+{
+	return setresgid(NOBODY, NOBODY, NOBODY) == 0 && setgroups(0, NULL) == 0 &&
+		       setresuid(NOBODY, NOBODY, NOBODY) == 0
+		   ? 0
+		   : -errno;
+}
+
 static int become_nobody(uint64_t needed, struct sy_error *err)
 {
+	int failure;
 	uint64_t needed_rights = read_rights().permitted & needed;
 
 	for (int c = 0; prctl(PR_CAPBSET_READ, c, 0, 0, 0) >= 0; c++)
 		(void)prctl(PR_CAPBSET_DROP, c, 0, 0, 0);
-	if (prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 || setgroups(0, NULL) < 0 ||
-	    setresgid(NOBODY, NOBODY, NOBODY) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
-		return sy_fail_errno(err, errno, "cannot become uid %d", NOBODY);
+	failure = prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 ? -errno : change_ids();
+	if (failure < 0 && failure != -EINVAL)
+		return sy_fail_errno(err, -failure, "cannot become uid %d", NOBODY);
 	if (set_rights(needed_rights, needed_rights, 0) < 0)
 		return sy_fail_errno(err, errno, "cannot give up capabilities");
 	return 0;

@@ -35,6 +35,18 @@ def test_exits_with_the_commands_exit_code(sampler: Any, code: int) -> None:
     assert measured.record["complete"] is True
 
 
+def test_root_of_a_user_namespace_without_nobody_is_measured(sampler: Any) -> None:
+    """No sample was taken, and elapsed_s was 0: nobody's id could not be taken on."""
+    prefix = ("unshare", "--user", "--map-root-user")
+    if subprocess.run([*prefix, "true"], check=False).returncode:
+        pytest.skip("no user namespaces here")
+    done, measured = sampler.run(["sleep", "0.1"], prefix=prefix)
+    assert done.returncode == 0
+    record = measured.record
+    assert (record["complete"], record["incomplete_reason"]) == (True, None)
+    assert record["elapsed_s"] >= 0.1
+
+
 @pytest.mark.parametrize("program", ["steelyard-node", "steelyard-time"])
 @pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
 def test_closed_standard_streams_are_no_files_of_ours(
