@@ -4,6 +4,9 @@
  *
  * Memory is the largest sum of the resident sets of the command's processes, read ten times in the
  * first second and once a second from then on, and at least the largest single process (wait4).
+ * CPU time that these readings show beyond what was waited for (children of a parent that ignores
+ * SIGCHLD) is in unwaited_cpu_s, and its bytes are not known; left_behind is there where children
+ * ran on when the command ended.
  *
  * Linked statically: it is brought into images whose C library may be any. */
 #include "base/clock.h"
@@ -22,9 +25,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_MS  100  /* between two readings of memory, in the first second */
-#define LATER_MS  1000 /* from then on */
-#define KEPT_OPEN 64   /* descriptors */
+#define FIRST_MS    100	  /* between two readings of memory, in the first second */
+#define LATER_MS    1000  /* from then on */
+#define KEPT_OPEN   64	  /* descriptors */
+#define ROUNDING_US 20000 /* of ticks */
 
 static const char help[] =
     "usage: steelyard-time FILE COMMAND [ARGUMENT…]\n"
@@ -38,22 +42,31 @@ static void put_seconds(FILE *file, const char *name, int64_t us)
 		      (long long)(us % 1000000));
 }
 
-static int write_usage(const char *path, const struct sy_exact *exact, int64_t resident)
+/* The largest sums over living processes; -1: not read. */
+struct seen {
+	int64_t resident_bytes, cpu_us;
+};
+
+static int write_usage(const char *path, const struct sy_exact *exact, const struct seen *seen)
 {
 	FILE *file = fopen(path, "we");
 
 	if (!file)
 		return -1;
 	(void)fprintf(file, "exit_code=%d\n", sy_exit_code(exact));
+	if (exact->left_behind)
+		(void)fputs("left_behind=1\n", file);
+	if (seen->cpu_us > exact->cpu_us + ROUNDING_US)
+		put_seconds(file, "unwaited_cpu_s", seen->cpu_us - exact->cpu_us);
 	put_seconds(file, sy_total_facts[SY_ELAPSED_S].name, exact->elapsed_us);
 	put_seconds(file, sy_total_facts[SY_CPU_S].name, exact->cpu_us);
 	put_seconds(file, "user_s", exact->user_us);
 	put_seconds(file, "system_s", exact->system_us);
 	(void)fprintf(file, "largest_process_bytes=%lld\n", (long long)exact->max_memory_bytes);
-	if (resident >= 0) /* else what several processes held at once is not known */
+	if (seen->resident_bytes >= 0) /* else what several processes held at once is not known */
 		(void)fprintf(file, "%s=%lld\n", sy_total_facts[SY_MAX_MEMORY_BYTES].name,
-			      (long long)(resident > exact->max_memory_bytes
-					      ? resident
+			      (long long)(seen->resident_bytes > exact->max_memory_bytes
+					      ? seen->resident_bytes
 					      : exact->max_memory_bytes));
 	for (int i = 0; i < 4 && exact->io_known; i++)
 		(void)fprintf(file, "%s=%lld\n", sy_total_facts[SY_RCHAR_BYTES + i].name,
@@ -63,7 +76,7 @@ static int write_usage(const char *path, const struct sy_exact *exact, int64_t r
 
 /* Our descendants, or NULL. After the command has been executed: what we hold until then would
  * count as its largest resident set. */
-static struct sy_processes *start_reading_memory(pid_t command)
+static struct sy_processes *start_reading(pid_t command)
 {
 	struct sy_processes *all = calloc(1, sizeof(*all));
 	struct sy_error error;
@@ -80,20 +93,25 @@ static struct sy_processes *start_reading_memory(pid_t command)
 	return NULL;
 }
 
-static int64_t larger_resident(struct sy_processes *all, int64_t before)
+static void read_processes(struct sy_processes *all, struct seen *seen)
 {
-	int64_t now;
+	int64_t resident_bytes, cpu_us;
 
 	sy_processes_refresh(all, false);
-	now = sy_processes_rss_bytes(all);
-	return now > before ? now : before;
+	resident_bytes = sy_processes_rss_bytes(all);
+	cpu_us = sy_processes_total(all).use[SY_USE_CPU_NS] / 1000;
+	if (resident_bytes > seen->resident_bytes)
+		seen->resident_bytes = resident_bytes;
+	if (cpu_us > seen->cpu_us)
+		seen->cpu_us = cpu_us;
 }
 
-/* Until the command has ended: the largest sum of resident sets, -1: not read. */
-static int64_t wait_for_command(pid_t command, int signals, struct sy_exact *exact)
+/* Until the command has ended. */
+static struct seen wait_for_command(pid_t command, int signals, struct sy_exact *exact)
 {
-	struct sy_processes *all = signals < 0 ? NULL : start_reading_memory(command);
-	int64_t resident = all ? 0 : -1, next = exact->begin_us + 1000LL * FIRST_MS;
+	struct sy_processes *all = signals < 0 ? NULL : start_reading(command);
+	struct seen seen = {.resident_bytes = all ? 0 : -1, .cpu_us = -1};
+	int64_t next = exact->begin_us + 1000LL * FIRST_MS;
 	struct signalfd_siginfo ignored;
 
 	while (!exact->known) {
@@ -101,7 +119,7 @@ static int64_t wait_for_command(pid_t command, int signals, struct sy_exact *exa
 		int64_t now = sy_now_us(CLOCK_MONOTONIC);
 
 		if (all && now >= next) {
-			resident = larger_resident(all, resident);
+			read_processes(all, &seen);
 			next = now + 1000 * (now - exact->begin_us < 1000000 ? FIRST_MS : LATER_MS);
 		}
 		if (all && poll(&wait, 1, (int)((next - now) / 1000) + 1) > 0)
@@ -111,20 +129,20 @@ static int64_t wait_for_command(pid_t command, int signals, struct sy_exact *exa
 			pid_t pid = sy_reap(command, all ? WNOHANG : 0, exact);
 
 			if (pid < 0 && errno != EINTR)
-				return resident;
+				return seen;
 			if (pid == 0)
 				break;
 		}
 	}
 	free(all);
-	return resident;
+	return seen;
 }
 
 int main(int argc, char **argv)
 {
 	struct sy_exact exact = {.exit_code = -1, .signal = -1};
-	int64_t resident = -1;
-	pid_t command;
+	struct seen seen = {-1, -1};
+	pid_t command, reaped;
 	int signals;
 
 	sy_open_streams();
@@ -140,11 +158,13 @@ int main(int argc, char **argv)
 	signals = sy_open_signals();		/* they are for the command */
 	command = sy_start_command(argv + 2, &exact);
 	if (command > 0)
-		resident = wait_for_command(command, signals, &exact);
-	while (sy_reap(command, WNOHANG, &exact) > 0)
-		;
+		seen = wait_for_command(command, signals, &exact);
+	do
+		reaped = sy_reap(command, WNOHANG, &exact);
+	while (reaped > 0);
+	exact.left_behind = reaped == 0;
 	sy_read_command_io(&exact);
-	if (exact.known && write_usage(argv[1], &exact, resident) < 0)
+	if (exact.known && write_usage(argv[1], &exact, &seen) < 0)
 		(void)fprintf(stderr, "steelyard-time: cannot write %s: %s\n", argv[1],
 			      strerror(errno));
 	return sy_exit_code(&exact);

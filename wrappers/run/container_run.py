@@ -62,6 +62,13 @@ class ContainerRun:
         starts = slowest_start(self.tags)
         return {"elapsed": self.combine_clients("elapsed_s", max), "start": starts, **sums}
 
+    def find_uncounted(self) -> str | None:
+        """Return why the clients' CPU and bytes miss some processes, else None."""
+        if any("left_behind" in one for one in self.measured):
+            return "processes that the command left behind ran on when it ended"
+        seen_s = sum(one.get("unwaited_cpu_s", 0.0) for one in self.measured)
+        return f"nobody waited for processes that used {seen_s:.2f} s of CPU" if seen_s else None
+
     def combine_clients(self, key: str, join: Callable[[list[float]], float]) -> float | None:
         """Combine one figure of all clients; None unless all have it."""
         found = [one[key] for one in self.measured if key in one]

@@ -188,6 +188,10 @@ def take_inner_values(
     why = "a client left no figures: it never started, or was killed"
     missing = {name: why for name, value in inside.items() if value is None}
     values = result.values | inside
+    lost = found.find_uncounted()
+    if lost is not None:
+        values |= dict.fromkeys(run_inside.MEASURED)
+        missing |= dict.fromkeys(run_inside.MEASURED, f"{lost}: cpu and bytes lack them")
     if not run_inside.measures_processes(found.tags):
         values["memory"] = None
         missing["memory"] = run_inside.NOT_OURS
@@ -196,7 +200,11 @@ def take_inner_values(
         exit_code=found.exit_code,
         signal=None,
         values=values,
-        missing=result.missing | missing,
+        missing={
+            name: why
+            for name, why in (result.missing | missing).items()
+            if values.get(name) is None
+        },
         of_whole_run=run_inside.OF_WHOLE_RUN,
         containers=containers,
     )

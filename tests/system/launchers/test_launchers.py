@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -159,3 +160,37 @@ def test_run_passes_on_how_the_command_ended(capsys: Capture) -> None:
     code, out, _ = run(capsys, "--in", "unshare", "--", "bash", "-c", "exit 7")
     assert code == 7
     assert "run 1 failed (exit code 7)" in out
+
+
+IGNORES = """
+import signal, os
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+if os.fork() == 0:
+    import time
+    while time.process_time() < 0.6: pass
+    os._exit(0)
+try:
+    os.wait()
+except ChildProcessError:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        ((sys.executable, "-c", IGNORES), "nobody waited for processes that used 0."),
+        (("sh", "-c", "sleep 60 &"), "processes that the command left behind ran on when it ended"),
+    ],
+)
+def test_cpu_of_processes_that_nobody_waits_for_is_missed_in_a_container(
+    capsys: Capture, command: tuple[str, ...], why: str
+) -> None:
+    """As root it said 0.001 s of CPU where a child of a parent that ignores SIGCHLD used 0.3 s."""
+    _, out, _ = run(capsys, "--in", "unshare", "--json", "--", *command)
+    (found,) = json.loads(out)["commands"][0]["runs"]
+    assert (
+        found["values"]["cpu"] is found["values"]["wchar_bytes"] is found["values"]["user"] is None
+    )
+    assert found["missing"]["cpu"].startswith(why)
+    assert "elapsed" not in found["missing"]
