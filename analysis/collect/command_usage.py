@@ -23,13 +23,20 @@ from steelyard.analysis.store.spool import Spool
 from steelyard.jobscripts import client_usage
 
 SUMS = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")
+# Of a program that left processes behind, or whose children nobody waited for.
+MISSES_PROCESSES = ("left_behind", "unwaited_cpu_s")
 # A client may run several programs one after another: the largest value counts.
 LARGEST = ("max_memory_bytes", "largest_process_bytes")
 
 
 def read_client_usage(folder: Path, client: int) -> dict[str, float]:
-    """Return the usage of all programs of a client, without keys that one of them lacks."""
+    """Return the usage of all programs of a client, without keys that one of them lacks.
+
+    Nothing is known if one of them misses processes.
+    """
     programs = list(takewhile(bool, (client_usage.read(folder, client, n) for n in count(1))))
+    if any(key in one for one in programs for key in MISSES_PROCESSES):
+        return {}
     known = set.intersection(*map(set, programs)) if programs else set()
     sums = {key: sum(one[key] for one in programs) for key in SUMS if key in known}
     return sums | {key: max(one[key] for one in programs) for key in LARGEST if key in known}
