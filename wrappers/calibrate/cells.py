@@ -167,6 +167,8 @@ class StartCells:
         if quantity is table.ELAPSED:
             return self.system.elapsed_limit(truth, scheduler_s)
         limit = load_limit(quantity, self.method.load, missed, *self.method.beside)
+        if quantity is table.CPU and missed is None:  # a cgroup counts the ends of processes, too
+            limit += limits.multiply_limit(limits.EXIT, self.method.load.unwaited)
         if (shells := known_loads.used_by_parents(quantity, results)) > 0:
             limit += Limit(0, shells, SHELL)
         if self.method.interrupt and not self.start.is_last:

@@ -134,6 +134,21 @@ def test_the_ends_of_counted_processes_are_in_the_servers_totals_too() -> None:
     assert [(cell.where, cell.verdict) for cell in found] == [("record", "ok"), ("qstat", "ok")]
 
 
+def test_the_ends_of_processes_are_in_a_cgroups_count_too() -> None:
+    """Slurm's cgroup, 500 processes that nobody waits for: 0.7267 s of 0.6621 s was judged wrong."""
+    system = pbs_jobs.PbsJobs(Path("/load"))
+    load = KnownLoad("500 processes", (), (table.CPU,), unwaited=500)
+    cpu = {"cpu_s": 0.7267, "source": "cgroup1"}
+    measured = record("n1", cpu=cpu, io={"source": "reaped"})
+    mine = result("1.vm", "0", cpu_us=662_100)
+    (start,) = job_results.list_starts(
+        [mine], [measured], [pbs_jobs.parse_report({"exec_host": "n1/0"})], system.no_report,
+        is_restarted=False,
+    )  # fmt: skip
+    (cell,) = StartCells(system, system.script_method("qsub", load), start).list_cells()
+    assert (cell.where, cell.verdict) == ("record", "ok")
+
+
 @pytest.mark.parametrize(("written", "verdict"), [(4_049_874, "ok"), (4_049_300, "WRONG")])
 def test_what_pbs_mom_did_before_a_task_may_be_missing(written: int, verdict: str) -> None:
     """Torque 6.1.3, the sister's task of pbsdsh: 18 bytes of 4,049,892 were of pbs_mom's child."""
