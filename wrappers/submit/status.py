@@ -242,13 +242,15 @@ def find_unrecorded_submissions(
 def list_doubtful_runs(
     study: StudyDir, submissions: Sequence[Submission], states: Mapping[str, RunState]
 ) -> set[str]:
-    """Return completed runs of schedulers under which run.sh's result may be wrong."""
+    """Return completed runs of schedulers under which run.sh's result may be wrong, and those whose
+    job was not over when it was cancelled: collect follows the accounting."""
     doubted = {
         run_id
         for entry in submissions
         if entry.scheduler in registry.ENDS_CHILDREN_FIRST
         for run_id in entry.run_ids
     }
+    doubted |= {run_id for _, run_id in ledger.read_cancelled(study)}
     return {run_id for run_id in doubted & states.keys() if states[run_id].state == "completed"}
 
 

@@ -141,6 +141,8 @@ def sacct():
                     "JobIDRaw": f"{key}{index:03}",
                     "State": task,
                     "ExitCode": state["exit_codes"].get(key, "0:0"),
+                    "Start": str(1_700_000_000) if key in state.get("begun", ()) else "Unknown",
+                    "NodeList": "n1" if key in state.get("begun", ()) else "None assigned",
                 }
                 say(
                     found["--delimiter"].join(values[name] for name in found["--format"].split(","))

@@ -171,6 +171,24 @@ def test_cancelled_runs_that_never_began_are_submitted_again(
     assert [sorted(entry.run_ids) for entry in added] == [sorted(first.run_ids)]
 
 
+def test_a_run_that_completed_while_its_job_was_cancelled_can_be_repeated(
+    slurm: Any, write_study: Write, finish_run: Callable[..., None]
+) -> None:
+    """For collect it is cancelled, as the accounting has it: submit must not call it done."""
+    path = write_study()
+    submitted(path)
+    first = ledger.read_submissions(folder_of(path))[0]
+    slurm.set_tasks(first.job_id, "RUNNING")
+    slurm.change(begun=[first.job_id])
+    assert cli.main(["cancel", str(folder_of(path).path)]) == 0
+    finish_run(folder_of(path).run(first.run_ids[0]), f"{first.job_id}000.0")
+    progress = status.read_progress(folder_of(path).path)
+    assert (progress.done, progress.cancelled) == (0, 16)
+    submitted(path, "--retry-failed")
+    again = [one for e in ledger.read_submissions(folder_of(path))[4:] for one in e.run_ids]
+    assert first.run_ids[0] in again
+
+
 def test_failed_runs_only_when_asked(
     slurm: Any, write_study: Write, finish_run: Callable[..., None]
 ) -> None:

@@ -78,6 +78,10 @@ def expand_indices(indices: str) -> list[int]:
         return []
 
 
+# A job without nodes never began, whatever Start it has.
+ENDED_FIELDS = ("State", "ExitCode", "Start", "NodeList")
+
+
 def query_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
     """Return how runs ended, by run id; empty without accounting, or if it does not answer."""
     jobs = index_by_job(submissions)
@@ -86,7 +90,7 @@ def query_sacct(submissions: Sequence[Submission]) -> dict[str, Task]:
     since = start_option(min(entry.submitted_unix_s for entry in jobs.values()))
     which = (since, f"--jobs={','.join(jobs)}")
     try:
-        return parse_ended(Sacct(tries=1).read_starts(("State", "ExitCode"), *which), jobs)
+        return parse_ended(Sacct(tries=1).read_starts(ENDED_FIELDS, *which), jobs)
     except MissingError:
         return {}
 
