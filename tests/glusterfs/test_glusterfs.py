@@ -45,7 +45,7 @@ bs = "64KiB"
 
 @dataclass(frozen=True)
 class Mounted:
-    """The client's namespaces, and a server's."""
+    """Yield the client's namespaces and a server's."""
 
     dir: Path
     client: int

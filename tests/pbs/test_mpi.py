@@ -106,7 +106,7 @@ class Run:
         return (self.attempt(job) / name).read_text(encoding="utf-8", errors="replace")
 
     def ranks(self, job: str) -> dict[int, str]:
-        """Node by rank."""
+        """Return the node by rank."""
         found = re.findall(r"^rank (\d+) (\S+)$", self.words(job, "out.0"), re.MULTILINE)
         assert len(found) == len(dict(found))
         return {int(rank): node for rank, node in found}

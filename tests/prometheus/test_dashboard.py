@@ -145,7 +145,7 @@ def answers(port: int) -> bool:
 
 
 def ask(server: tuple[str, int], expr: str, at: float | None = None) -> dict[str, float]:
-    """The values of a query by their labels."""
+    """Return the values of a query by their labels."""
     words = urllib.parse.urlencode({"query": expr, "time": server[1] if at is None else at})
     with urllib.request.urlopen(f"http://{server[0]}/api/v1/query?{words}", timeout=30) as page:
         document = json.load(page)
@@ -159,7 +159,7 @@ def ask(server: tuple[str, int], expr: str, at: float | None = None) -> dict[str
 
 
 def queries() -> list[tuple[str, str]]:
-    """Title and expression of every panel's targets."""
+    """Return title and expression of every panel's targets."""
     return [(p["title"], t["expr"]) for p in DASHBOARD["panels"] for t in p["targets"]]
 
 

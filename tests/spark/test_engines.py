@@ -60,7 +60,7 @@ def test_a_run_that_failed_is_in_no_mean(answers: dict[str, list[parquet_summary
 
 
 def plain_duckdb(parquet: Path) -> list[tuple[Any, ...]]:
-    """The query's rows from DuckDB alone."""
+    """Return the query's rows from DuckDB alone."""
     with duckdb.connect() as base:
         for name, files in (("runs", "runs"), ("results", "results"), ("samples", "samples/*/*")):
             base.read_parquet(str(parquet / f"{files}.parquet")).create_view(name)
@@ -68,7 +68,7 @@ def plain_duckdb(parquet: Path) -> list[tuple[Any, ...]]:
 
 
 def plain_spark(parquet: Path) -> list[tuple[Any, ...]]:
-    """The query's rows from PySpark alone."""
+    """Return the query's rows from PySpark alone."""
     names = (("runs", "runs.parquet"), ("results", "results.parquet"), ("samples",) * 2)
     with spark.open_session(None) as session:
         for name, file in names:
@@ -94,5 +94,5 @@ def test_the_documented_files_and_query_are_enough_for_any_engine(
 
 
 def measured(lines: list[parquet_summary.Line]) -> set[str]:
-    """The metrics that benchmarks gave."""
+    """Return the metrics that benchmarks gave."""
     return {line.metric for line in lines if not line.metric.startswith("samples.")}

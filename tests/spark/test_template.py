@@ -63,7 +63,7 @@ def job(
 
 
 def state(cluster: throwaway.Cluster, job_id: str) -> dict[str, str]:
-    """A job as scontrol shows it."""
+    """Return a job as scontrol shows it."""
     argv = ["scontrol", "--oneliner", "show", "job", job_id]
     env = cluster.environment()
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=True)

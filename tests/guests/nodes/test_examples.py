@@ -160,7 +160,7 @@ def test_root_trees_on_a_mount_by_structure(lab: Lab) -> None:
 
 
 def test_iozone_on_a_mount_in_turn_and_all_at_once(lab: Lab) -> None:
-    """A user's own program."""
+    """iozone is a user's own program."""
     if shutil.which("iozone") is None:
         pytest.skip("iozone is not in PATH: Debian has no package, iozone.org has the source")
     completed(ran(lab, small(lab, "bourilkov2012-storage", folder=lab.work)), 2)

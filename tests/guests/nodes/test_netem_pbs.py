@@ -57,14 +57,14 @@ class Mom:
         }
 
     def words(self, event: str, request: str) -> str:
-        """A line of shell that prints one line."""
+        """Return a line of shell that prints one line."""
         raise NotImplementedError
 
     def is_well(self, said: Said) -> bool:
         raise NotImplementedError
 
     def refused(self, said: Said) -> str:
-        """The words of the refusal."""
+        """Return the message of the refusal."""
         raise NotImplementedError
 
     def around(self, cluster: Cluster, request: str, during: str) -> Said:

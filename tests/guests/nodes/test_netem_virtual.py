@@ -64,7 +64,7 @@ def names(cluster: Cluster) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def before(virtual_cluster: Cluster) -> dict[str, str]:
-    """The guests before anything."""
+    """Return the guests' state before any condition."""
     return {name: tree(virtual_cluster, name) for name in GUESTS}
 
 
@@ -87,7 +87,7 @@ def jobs(
 
 
 def least_ms(text: str) -> float:
-    """The least time in what ping -q prints."""
+    """Return the least time in what ping -q prints."""
     found = re.search(r"= ([\d.]+)/", text)
     assert found, text
     return float(found[1])

@@ -101,7 +101,7 @@ def done() -> Iterator[Done]:
 
 
 def nothing_is_left(root: Path) -> None:
-    """No process of the cluster's, no network, no guest's memory."""
+    """Assert that the cluster left no process, no network and no guest's memory."""
     at = Layout(root / "build/demo-cluster")
     assert cluster_state.find_leftovers(at.slurm_conf) == []
     state = cluster_state.load_state(at.dir)

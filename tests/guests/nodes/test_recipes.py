@@ -96,7 +96,7 @@ def execute(lab: Lab, command: str) -> None:
 
 
 def answers(lab: Lab, study: str) -> set[str]:
-    """The conditions that completed."""
+    """Return the conditions that completed."""
     rows = lab.rows(study, "SELECT condition_label, state, reason FROM runs")
     assert rows
     assert all(state == "completed" for _, state, _ in rows), rows

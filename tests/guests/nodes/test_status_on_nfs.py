@@ -53,7 +53,7 @@ class Shared:
         return said["done"], said["failed"], said["planned"]
 
     def noted(self) -> int:
-        """Runs in the notes, as the other node sees them."""
+        """Return the runs in the notes, as the other node sees them."""
         text = shell(self.there, f"cat {self.study}/{state_cache.FILE}")
         return len(json.loads(text.partition("\n")[2])["runs"])
 

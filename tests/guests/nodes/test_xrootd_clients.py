@@ -121,7 +121,7 @@ def submit(lab: Lab, urls: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True)
 class Run:
-    """A collected run."""
+    """Return a collected run."""
 
     clients: int  # of its condition
     node: str  # where its server was

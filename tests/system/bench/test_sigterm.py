@@ -18,7 +18,7 @@ MAIN = re.compile(r'^if __name__ == "__main__":\n(.*)', re.MULTILINE | re.DOTALL
 
 
 def ours(mark: str) -> list[int]:
-    """Processes of the benchmark, by a variable of its environment."""
+    """Return processes of the benchmark, by a variable of its environment."""
     return sorted(
         pid for pid, text in each_process("environ") if mark.encode() in text.split(b"\0")
     )

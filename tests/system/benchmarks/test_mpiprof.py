@@ -81,7 +81,7 @@ def call(*argv: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Mpi]:
-    """Each MPI once, by its name."""
+    """Return each MPI once, by its name."""
     return functools.cache(lambda name: Mpi(name, tmp_path_factory.mktemp(name)))
 
 
@@ -158,7 +158,7 @@ BRACKET_S = 0.05  # between the program's clock and the profiler's, on a machine
 
 
 def own_clocks(mpi: Mpi) -> dict[str, float]:
-    """What rank 1 of waits.c measured itself."""
+    """Return what rank 1 of waits.c measured itself."""
     lines = [line.split() for line in mpi.printed.splitlines() if line]
     return {name: float(seconds) for name, seconds in lines}
 

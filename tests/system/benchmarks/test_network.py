@@ -56,7 +56,7 @@ class Here:
 
 
 def processes(run: Here) -> dict[int, str]:
-    """The run's processes: id and name of the program."""
+    """Return the run's processes: id and name of the program."""
     mark = f"SY_STUDY_DIR={run.folder}".encode()
     mine = [pid for pid, words in each_process("environ") if mark in words.split(b"\0")]
     names = {pid: of_process(pid, "comm").decode().strip() for pid in mine}

@@ -251,7 +251,7 @@ def test_the_template_runs_ours_and_keeps_the_json(ranks: int, tmp_path: Path) -
 
 
 def noted_programs(attempt: Path) -> list[str]:
-    """The programs whose versions the run noted."""
+    """Return the programs whose versions the run noted."""
     lines = (attempt / "environment.0").read_text(encoding="utf-8").splitlines()
     found = [json.loads(line) for line in lines]
     return [entry["path"] for entry in found if entry["kind"] == "program"]

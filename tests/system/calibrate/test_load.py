@@ -140,7 +140,7 @@ def test_a_failed_load_leaves_no_result(tmp_path: Path) -> None:
 
 
 def run_of(tmp_path: Path, *actions: str) -> dict[str, Any]:
-    """The record of `steelyard run --no-bpf` around a load."""
+    """Return the record of `steelyard run --no-bpf` around a load."""
     node = ROOT / "build/bin/steelyard-node"
     argv = [node, "sample", f"--record-dir={tmp_path}", "--job-id=1", "--rate=50", "--bpf=no", "--"]
     subprocess.run([*argv, LOAD, "%p.result", *actions], cwd=tmp_path, check=True, timeout=60)

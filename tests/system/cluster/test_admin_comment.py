@@ -140,7 +140,7 @@ def test_no_job_waits_for_a_slurmctld_that_does_not_answer(lab: Lab) -> None:
 
 
 def writers(lab: Lab) -> list[int]:
-    """The processes that write a comment."""
+    """Return the processes that write a comment."""
     program = str(lab.cluster.dir / "lib" / publish.PROGRAM)
     return [pid for pid in processes_of(lab.cluster.dir) if command_line(pid).startswith(program)]
 

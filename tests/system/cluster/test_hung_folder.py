@@ -34,7 +34,7 @@ def mounted(lab: Lab) -> Iterator[Mounted]:
 
 
 def final(mounted: Mounted, job: str) -> dict[str, Any]:
-    """The job's record."""
+    """Return the job's record."""
     (path,) = mounted.behind.rglob(f"{job}/*.json")
     document: dict[str, Any] = json.loads(path.read_text())
     return document

@@ -192,7 +192,7 @@ def is_right(record: dict[str, Any], told: tuple[float, int] | None) -> bool:
 
 
 def judge(job: Job, counts: dict[str, int]) -> None:
-    """Its records, once nobody writes them any more."""
+    """Return its records, once no process writes them."""
     lab = job.lab
     until(lambda: job.id not in lab.queued(), f"job {job.id} is over", 120)
     until(lambda: not lab.samplers(), "its sampler has ended", seen=lab.samplers)

@@ -30,7 +30,7 @@ iterations = {iterations}
 
 
 def docker(*words: str) -> str:
-    """stdout of docker."""
+    """Return docker's stdout."""
     done = subprocess.run(
         ["docker", *words], check=True, capture_output=True, text=True, timeout=60
     )
@@ -62,7 +62,7 @@ def image(engine: str | None) -> str:
 
 
 def write_study(lab: Lab, *launchers: str, files: int = 20, iterations: int = 1) -> str:
-    """A study with these launchers; its file's name."""
+    """Write a study with these launchers; return its file's name."""
     listed = ", ".join(f'"{launcher}"' for launcher in launchers)
     text = STUDY.format(launchers=listed, files=files, iterations=iterations)
     (lab.work / "boxes.toml").write_text(text, encoding="utf-8")

@@ -33,7 +33,7 @@ exec "$STEELYARD_NPB" cg --class S
 
 
 def write(lab: Lab, benchmark: str, *launchers: str) -> str:
-    """The study's file name."""
+    """Write the study; return its file's name."""
     listed = ", ".join(f'"{one}"' for one in launchers)
     text = STUDY.format(launchers=listed, benchmark=benchmark)
     (lab.work / "far.toml").write_text(text, encoding="utf-8")

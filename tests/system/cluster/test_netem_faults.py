@@ -81,7 +81,7 @@ def next_job(lab: Lab) -> None:
 
 
 def slurmd(lab: Lab) -> int:
-    """The node's slurmd."""
+    """Return the node's slurmd."""
     return [d.pid for d in lab.cluster.state.list_running() if d.name == f"slurmd.{NODE}"][-1]
 
 

@@ -31,7 +31,7 @@ directory = "{directory}"
 
 
 def write_study(lab: Lab, repeat: int, directory: Path) -> str:
-    """A study of two conditions; its file name."""
+    """Write a study of two conditions; return its file's name."""
     file = lab.work / "small.toml"
     file.write_text(STUDY.format(repeat=repeat, directory=directory), encoding="utf-8")
     return file.name

@@ -20,7 +20,7 @@ def study(tmp_path: Path) -> Any:
 
 
 def folder_of(study: Any, name: str = "timeout") -> Path:
-    """The folder of the one attempt of a run."""
+    """Return the folder of the one attempt of a run."""
     (folder,) = (study.dir / "runs" / HELP.run_id(name)).iterdir()
     return Path(folder)
 

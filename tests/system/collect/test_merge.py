@@ -45,7 +45,7 @@ def study(tmp_path: Path) -> Any:
 
 
 def state(study: Any, name: str, task: int = 0) -> tuple[str, int, str | None]:
-    """State, number of attempts, and the attempt that counts."""
+    """Return state, number of attempts, and the attempt that counts."""
     (row,) = query(
         study, f"SELECT state, attempts, attempt FROM runs WHERE run_id = '{run_id(name, task)}'"
     )

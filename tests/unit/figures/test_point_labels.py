@@ -38,7 +38,7 @@ def crowded(synthetic: ModuleType, tmp_path: Path) -> Drawing:
 
 
 def boxes(drawing: Drawing) -> list[list[Bbox]]:
-    """Of the names of each panel."""
+    """Return the extents of the names of each panel."""
     figure = drawing.figure
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()  # type: ignore[attr-defined]

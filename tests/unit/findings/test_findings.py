@@ -24,7 +24,7 @@ STEADY = [10.0, 10.1, 9.9, 10.05, 9.95, 10.1, 9.9, 10.0, 10.02, 9.98, 10.06, 9.9
 
 
 def quiet(synthetic: ModuleType, clients: tuple[int, ...] = (1, 2)) -> Any:
-    """A study without any finding."""
+    """Return a study without any finding."""
     maker = synthetic.StudyMaker("quiet", {"clients": list(clients)}, {"clients": 1})
     for number in range(RUNS):
         for level in clients:

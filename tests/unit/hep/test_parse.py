@@ -19,13 +19,13 @@ GIVEN: dict[str, object] = {
 
 
 def body(mode: str) -> list[dict[str, Any]]:
-    """The lines of a recorded output but the last."""
+    """Return the lines of a recorded output except the last."""
     text = (DATA / "xrootd" / f"{mode}.out").read_text()
     return [json.loads(line) for line in text.splitlines()[:-1]]
 
 
 def parse(folder: Path, objects: list[dict[str, Any]], mode: str) -> list[registry.Result]:
-    """What the parser makes of these lines, with a last one that fits."""
+    """Return what the parser makes of these lines and a last line that fits."""
     writer = client_output.Writer("xrootd")
     for content in objects:
         writer.add(content["kind"], content)

@@ -19,7 +19,7 @@ SESSIONS, STEP = 20, 12
 
 
 def slower(number: int, node: str) -> float:
-    """By 4 % from the step on."""
+    """Return a value that is 4 % higher from the step on."""
     return 10.4 if number >= STEP else 10.0
 
 

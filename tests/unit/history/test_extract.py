@@ -1,4 +1,4 @@
-"""Extracts of real databases, and their cache."""
+"""Tests read extracts of real databases, and their cache."""
 
 from __future__ import annotations
 

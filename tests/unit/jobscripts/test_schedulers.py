@@ -20,7 +20,7 @@ ASKED = re.compile(
 
 
 def common() -> dict[str, str]:
-    """The files that know no scheduler."""
+    """Return the files that know no scheduler."""
     library = [*registry.LIBRARY.glob("*.sh"), *registry.LIBRARY.glob("launchers/*.sh")]
     paths = [*library, *registry.FOLDER.glob("*/job.sh")]
     return {path.name: path.read_text(encoding="utf-8").replace(NOT_ASKED, "") for path in paths}

@@ -28,7 +28,7 @@ def notes(tmp_path: Path, monkeypatch: Patch) -> Path:
 
 
 def wish(text: str, kind: str | None = None) -> image.ImageRequest:
-    """With nothing else said."""
+    """Return a request with the defaults."""
     return image.read_request(text, kind, "bookworm", (), None, False)
 
 

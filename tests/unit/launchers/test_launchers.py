@@ -63,7 +63,7 @@ def test_a_launcher_has_one_canonical_text(text: str, canonical: str) -> None:
         ("unshare,cpus", "'cpus' is no option of a launcher"),
         ("unshare,cpus=0", "cpus=0: allowed is a whole number from 1 to"),
         ("unshare,cpus=²", "allowed is a whole number"),
-        ("unshare,cpus=1,cpus=2", "cpus stands there twice"),
+        ("unshare,cpus=1,cpus=2", "cpus is given twice"),
         ("unshare,containers=9", "containers=9: allowed is a whole number from 1 to 8"),
         ("unshare,memory=1MiB", "memory=1MiB: allowed is a size such as 2GiB"),
         ("unshare,memory=2G", "memory=2G: allowed is a size"),
@@ -186,7 +186,7 @@ def test_a_user_is_refused_before_anything_runs(monkeypatch: Patch) -> None:
 
 
 def level_of(job: str, level: str, benchmark: str) -> study.Study:
-    """A study with one launcher."""
+    """Return a study with one launcher."""
     text = f'[job]\n{job}\n[factors]\nlauncher = ["{level}"]\n[[benchmark]]\nuse = "{benchmark}"\n'
     return study.parse_study(text.encode(), Path("s.toml"))
 
@@ -206,7 +206,7 @@ def test_a_client_of_several_nodes_has_one_container_on_each() -> None:
 
 
 def run(capsys: Capture, *words: str) -> tuple[int, str, str]:
-    """`steelyard run`: exit code, stdout, stderr."""
+    """Execute `steelyard run`; return its exit code, stdout and stderr."""
     code = cli.main(["run", *words])
     said = capsys.readouterr()
     return code, said.out, said.err

@@ -12,7 +12,7 @@ LISTS = {"c_tests": "tests/c/test_", "fuzzers": "tests/fuzz/fuzz_"}
 
 
 def named() -> set[str]:
-    """Every source of a meson.build, as a path from the root."""
+    """Return every source of a meson.build, as a path from the root."""
     found = set()
     pages = [path for room in ROOMS for path in (ROOT / room).rglob("meson.build")]
     for page in pages:

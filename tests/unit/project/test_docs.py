@@ -15,7 +15,7 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_to_files(page: Path) -> None:
-    """Relative links, from the page's own folder."""
+    """Return relative links, from the page's own folder."""
     links = re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8"))
     broken = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not broken
@@ -23,7 +23,7 @@ def test_links_lead_to_files(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_exist(page: Path) -> None:
-    """`steelyard WORD` at the start of a line of code, or in backquotes."""
+    """Yield each `steelyard WORD` at the start of a line of code, or in backquotes."""
     text = page.read_text(encoding="utf-8")
     used = set(re.findall(r"(?:^\s*\$ |`|^    )steelyard ([a-z]+(?:-[a-z]+)?)", text, re.MULTILINE))
     assert used <= set(cli.COMMANDS)

@@ -19,14 +19,14 @@ PACKAGES = {
 
 
 def mapped() -> list[str]:
-    """The rooms in the map's order."""
+    """Return the rooms in the map's order."""
     text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     table = text.partition("## The map")[2].partition("\n## ")[0]
     return re.findall(r"^\| ([a-z][\w./]*) \|", table, re.MULTILINE)[1:]  # but its head
 
 
 def rooms_of(package: str, root: Path = ROOT) -> list[str]:
-    """Folders and files directly below a package that hold Python, tests apart."""
+    """Return folders and files directly below a package that hold Python, without tests."""
     found = {
         path.relative_to(root / package).parts[0]
         for path in (root / package).rglob("*.py")
@@ -45,7 +45,7 @@ def imports(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def upward(package: str, rooms: list[str], root: Path = ROOT) -> Iterator[str]:
-    """Imports against the order, as FILE:LINE: NAME."""
+    """Yield imports against the order, as FILE:LINE: NAME."""
     order = [room.removeprefix(f"{package}/").removesuffix(".py") for room in rooms]
     for path in sorted((root / package).rglob("*.py")):
         inside = path.relative_to(root / package)

@@ -28,7 +28,7 @@ DECLARED = re.compile(r"main|cmd_\w+|spank_steelyard")
 
 
 def mapped(root: Path = ROOT) -> list[str]:
-    """The rooms of facts and plugins, in the map's order."""
+    """Return the rooms of facts and plugins, in the map's order."""
     text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
     return re.findall(r"^\| (facts|plugins/[\w/]+) \|", text, re.MULTILINE)
 
@@ -69,7 +69,7 @@ def may_include(here: str, there: str, rooms: list[str]) -> bool:
 
 
 def upward(root: Path = ROOT) -> Iterator[str]:
-    """Includes against the order, as FILE:LINE: NAME."""
+    """Yield includes against the order, as FILE:LINE: NAME."""
     rooms = mapped(root)
     for path in sources(root):
         here = room_of(path, rooms, root)

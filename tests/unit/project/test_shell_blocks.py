@@ -92,7 +92,7 @@ EVERY = [(name_of(page), command) for page in PAGES for command in commands(page
 
 
 def split(command: str) -> Iterator[list[str]]:
-    """Words of each simple command."""
+    """Yield the words of each simple command."""
     lexer = shlex.shlex(command, posix=True, punctuation_chars=";&|")
     lexer.whitespace_split = True
     words: list[str] = []
@@ -106,7 +106,7 @@ def split(command: str) -> Iterator[list[str]]:
 
 
 def ours(command: str) -> Iterator[list[str]]:
-    """The arguments of each `steelyard` in it."""
+    """Yield the arguments of each `steelyard` in it."""
     for words in split(command):
         while words and (words[0] == "sudo" or re.match(r"[A-Z_]+=", words[0])):
             words = words[1:]

@@ -16,19 +16,19 @@ NOT_SOURCES = {"build", "steelyard.egg-info"}
 
 @functools.cache
 def files() -> list[Path]:
-    """All files of the project, recorded data left out."""
+    """Return all files of the project except recorded data."""
     tops = [path for path in ROOT.iterdir() if path.is_dir() and path.name not in NOT_SOURCES]
     paths = (path for top in tops if not top.name.startswith(".") for path in top.rglob("*.*"))
     return [path for path in paths if not path.is_relative_to(ROOT / "tests/data")]
 
 
 def sources(*suffixes: str) -> list[Path]:
-    """The files of these suffixes."""
+    """Return the files of these suffixes."""
     return [path for path in files() if path.suffix in suffixes and path.is_file()]
 
 
 def python_functions(path: Path) -> Iterator[tuple[str, int]]:
-    """(name, lines) of each function in a Python file, its docstring included."""
+    """Yield (name, lines) of each function in a Python file, its docstring included."""
     text = path.read_text(encoding="utf-8")
     if not may_be_long(text):
         return

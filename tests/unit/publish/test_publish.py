@@ -22,7 +22,7 @@ START = NOW - 1000
 
 
 class Accounting(sacct.Sacct):
-    """Answers with rows of this test."""
+    """The stand-in answers with rows of this test."""
 
     def __init__(self, *rows: AccountingRow) -> None:
         super().__init__()

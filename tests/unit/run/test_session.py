@@ -48,7 +48,7 @@ def test_blocks_are_one_command_after_the_other() -> None:
 
 
 def drawn(spread: float) -> Callable[[int, int, bool], Measurement]:
-    """Around 1 s, `spread` to both sides in turn."""
+    """Return measurements of 1 s, `spread` more or less in turn."""
     return lambda _, number, __: one(number, 1 + spread * (-1) ** number)
 
 
@@ -74,7 +74,7 @@ def of(values: Sequence[float], **more: int) -> list[Measurement]:
 
 
 def test_rounds_are_compared_as_pairs_since_drift_hits_both() -> None:
-    """Twice as long in every round, on a machine that becomes ten times slower."""
+    """The second command takes twice as long in every round, on a machine that becomes ten times slower."""
     base = [1.0 + number for number in range(12)]
     runs = [of([2 * value * (1.001 if n % 2 else 0.999) for n, value in enumerate(base)]), of(base)]
     (paired,) = comparisons.compare_commands(runs, 1, in_rounds=True)
@@ -88,7 +88,7 @@ def test_rounds_are_compared_as_pairs_since_drift_hits_both() -> None:
 
 
 def test_a_failed_run_takes_only_its_own_round_out() -> None:
-    """Equal to the last digit to the session without that round."""
+    """The result equals that of a session without that round, to the last digit."""
     base = [1.0 + number for number in range(12)]
     ours = [2 * value * (1.001 if n % 2 else 0.999) for n, value in enumerate(base)]
     broken = of(ours)

@@ -60,7 +60,7 @@ def test_what_a_study_may_set(pbs: PaperPbs, write_study: Write) -> None:
 def test_each_size_of_a_job_asks_for_its_nodes_and_processors(
     pbs: PaperPbs, write_study: Write
 ) -> None:
-    """Processors of a node: tasks times the processors of each."""
+    """A node's processors are its tasks times the processors of each."""
     job = "[job]\ntasks_per_node = 3\n[factors]\nnodes = [1, 4]\ncpus_per_task = [1, 2]\n"
     study = f'{job}[[benchmark]]\nuse = "npb"\nfolder = "/nasa"\nkernel = "ep"\n'
     assert submitted(write_study(text="[study]\nrepeat = 1\n" + study)) == 0

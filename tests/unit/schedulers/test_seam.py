@@ -38,7 +38,7 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def asks_for_a_name(tree: ast.AST) -> Iterator[int]:
-    """Lines of comparisons with a scheduler's name, and of `case` with one."""
+    """Return the lines that compare with a scheduler's name, or have it in a `case`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare | ast.MatchValue):
             for part in ast.walk(node):
@@ -56,7 +56,7 @@ def test_nobody_asks_for_a_name() -> None:
 
 
 def test_nobody_imports_a_scheduler() -> None:
-    """Only what they share: base, registry, ledger and available_nodes."""
+    """They import only what they share: base, registry, ledger and available_nodes."""
     found = []
     for name, tree in trees():
         for node in ast.walk(tree):

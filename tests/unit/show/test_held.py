@@ -118,7 +118,7 @@ def test_times_of_sacct(text: str, seconds: float | None) -> None:
 
 
 def told(**changed: str) -> tuple[AccountingRow, Allocation]:
-    """Of a job with some cells of its line changed."""
+    """Return the allocation of a job with some cells of its line changed."""
     cells = list(next(s.row for s in found()).fields)
     for name, text in changed.items():
         cells[sacct.INDEX[name]] = text

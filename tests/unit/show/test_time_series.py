@@ -21,7 +21,7 @@ HEAD = "unix_s,elapsed_s,cpu_s,memory_bytes,energy_j"
 def told(
     folder: Path, nodes: dict[str, list[tuple[float, str, str, str]]], pieces: int = 10
 ) -> time_series.JobTimeSeries | None:
-    """Samples of nodes: seconds, CPU, memory, joules."""
+    """Make samples of nodes: seconds, CPU, memory, joules."""
     records = {}
     for node, lines in nodes.items():
         path = write_record(folder, node, START, "1")

@@ -1,4 +1,4 @@
-"""Where records lie: flat, by day, and both."""
+"""Records are found where they are stored flat, by day, or both."""
 
 from __future__ import annotations
 

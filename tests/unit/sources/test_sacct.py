@@ -28,14 +28,14 @@ def asked_of(release: str) -> list[str]:
 
 @pytest.fixture(scope="module", params=RELEASES)
 def rows(request: pytest.FixtureRequest) -> list[AccountingRow]:
-    """The same jobs, recorded from each release."""
+    """Return the same jobs as recorded from each release."""
     path = RECORDED / request.param / "jobs.txt"
     with path.open(encoding="utf-8", newline="\n") as file:
         return list(sacct.parse_lines(file, asked_of(request.param)))
 
 
 def job(rows: list[AccountingRow], job_id: str) -> list[AccountingRow]:
-    """The rows of a job by sacct's JobID, in the order of the file."""
+    """Return the rows of a job by sacct's JobID, in the order of the file."""
     return [row for row in rows if row.fields[0] == job_id]
 
 

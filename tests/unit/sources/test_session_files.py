@@ -13,7 +13,7 @@ from steelyard.analysis.sources.session_files import Session, list_sessions
 
 
 def add_session(folder: Path, name: str, number: int, began: float, indexed: bool = True) -> Path:
-    """A session with a plan of no runs."""
+    """Make a session with a plan of no runs."""
     session = {"name": name, "number": number, "began_unix_s": began}
     path = folder / f"{name}.study"
     path.mkdir(parents=True)

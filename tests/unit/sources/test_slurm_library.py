@@ -16,7 +16,7 @@ from steelyard.analysis.sources.sacct import FIELDS, Sacct
 
 
 class Resources(SimpleNamespace):
-    """As the library's: an attribute each, of several kinds a dictionary."""
+    """The object resembles the library's: it has an attribute each, and a dictionary for several kinds."""
 
     def to_dict(self) -> dict[str, Any]:
         return dict(vars(self))

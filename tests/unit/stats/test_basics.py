@@ -18,7 +18,7 @@ DATA = Path(str(importlib.resources.files("steelyard.analysis.papers"))) / "jung
 
 
 def figure(name: str) -> list[float]:
-    """One series of the thesis, by its own number."""
+    """Return one series of the thesis, by its own number."""
     with (DATA / "filesystem.csv").open(newline="", encoding="utf-8") as lines:
         return [float(row["seconds"]) for row in csv.DictReader(lines) if row["figure"] == name]
 

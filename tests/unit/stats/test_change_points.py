@@ -25,7 +25,7 @@ NIGHTS = 120
 
 
 def nights(chance: np.random.Generator, n: int = NIGHTS, share: float = 0.01) -> list[list[float]]:
-    """One run a session."""
+    """Return nights of one run each."""
     return [[100 * (1 + share * z)] for z in chance.standard_normal(n).tolist()]
 
 
@@ -138,7 +138,7 @@ def test_what_is_no_number_is_refused(bad: float) -> None:
 def following(
     chance: np.random.Generator, correlation: float, n: int = NIGHTS
 ) -> list[list[float]]:
-    """Nights that resemble the one before."""
+    """Return nights that resemble the one before."""
     noise = chance.standard_normal(n)
     for place in range(1, n):
         noise[place] = correlation * noise[place - 1] + math.sqrt(1 - correlation**2) * noise[place]

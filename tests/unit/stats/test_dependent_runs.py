@@ -252,7 +252,7 @@ def test_intervals_hold_as_often_where_runs_failed() -> None:
 
 
 def test_few_blocks_one_of_which_failed_are_compared_within_the_others() -> None:
-    """5 blocks of 2 runs, the default."""
+    """The design has 5 blocks of 2 runs, the default."""
     chance, held, widths = np.random.default_rng(9), 0, []
     for _ in range(500):
         ours, base = drifting(chance, 5, 2)

@@ -62,7 +62,7 @@ OURS = [10.1, 9.8, 10.3, 10.0, 9.9, 10.4]
 
 
 def test_the_same_numbers_as_statsmodels() -> None:
-    """What statsmodels 0.15.0 prints of these values (statsmodels.stats.weightstats).
+    """The expected values are those that statsmodels 0.15.0 prints (statsmodels.stats.weightstats).
 
     ttost_ind(OURS, [10] * 6, -0.5, 0.5, usevar="unequal"): of a baseline that does not vary 5 % of
     the ratio is a difference of 0.5. Else its ttest_ind against 0.95 and 1.05 times the baseline.

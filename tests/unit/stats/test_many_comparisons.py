@@ -1,4 +1,4 @@
-"""Multiple comparisons: corrected, and reported as such."""
+"""Multiple comparisons are corrected, and reported as such."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_fiellers_interval_is_welchs_where_the_baseline_is_known() -> None:
 
 
 def share_held(draw: Callable[[float, int], list[float]], n: int, studies: int = 400) -> float:
-    """Of overheads of 10 %, how many intervals hold it."""
+    """Return how many intervals contain a true overhead of 10 %."""
     held = 0
     for _ in range(studies):
         found = compute_overhead(draw(11.0, n), draw(10.0, n))

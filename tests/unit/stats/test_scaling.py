@@ -40,7 +40,7 @@ AMDAHL_S = [100 * (1 + 0.05 * (q - 1)) / q for q in SCALES]
 
 
 def curve_of(runs: list[list[float]], is_paired: bool = False) -> Curve:
-    """Each run alone, or each of its own block."""
+    """Return the curve of runs that are independent, or that have one block each."""
     return Curve.of(SCALES[: len(runs)], [[[v] for v in side] for side in runs], is_paired)
 
 

@@ -42,7 +42,7 @@ def only(
 
 
 def steady(watts: float, own: float, node_cpu: float, seconds: int = 10) -> list[Row]:
-    """A sample a second, all of them alike."""
+    """Make a sample a second, all of them equal."""
     return [(s, watts * s, own * s, node_cpu * s) for s in range(seconds + 1)]
 
 

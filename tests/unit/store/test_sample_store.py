@@ -23,7 +23,7 @@ def connection() -> duckdb.DuckDBPyConnection:
 
 
 def rows_of(run: str, *times: str) -> str:
-    """A SELECT of samples of a run at these times, SQL."""
+    """Return the SQL of a SELECT of samples of a run at these times."""
     cells = {"run_id": f"'{run}'", "attempt": "'1.0'", "node": "'n1'", "unix_s": "t"}
     names = ", ".join(
         f"{cells.get(name, 'NULL')}::{kind} AS {name}"
@@ -39,7 +39,7 @@ def begin(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> sample_store
 
 
 def files(tmp_path: Path) -> dict[str, int]:
-    """Files of each day."""
+    """Return the files of each day."""
     return Counter(path.parent.name for path in (tmp_path / sample_store.FOLDER).glob("*/*"))
 
 

@@ -23,7 +23,7 @@ def runs_of(text: str) -> tuple[study.Study, list[Run]]:
 
 
 def parameter(text: str, name: str) -> dict[tuple[object, ...], object]:
-    """By the levels of a condition, a parameter of its run."""
+    """Return a parameter of a run by the levels of its condition."""
     _, runs = runs_of(text)
     return {tuple(run.condition.values()): run.parameters[name] for run in runs}
 

@@ -47,7 +47,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
         ("job.nodes = 2", "one node per client"),
     ),
     "15 a factor that is no list": ("[factors]\nclients = 2\n" + FS, ("a list of levels",)),
-    "16 a level twice": ("[factors]\nclients = [1, 1]\n" + FS, ("1 stands there twice",)),
+    "16 a level twice": ("[factors]\nclients = [1, 1]\n" + FS, ("1 is listed twice",)),
     "17 a netem key": (
         '[factors]\nnetwork = ["none", "dealy=1ms"]\n' + FS,
         ("factors.network", "dealy", "known are delay"),
@@ -113,7 +113,7 @@ MISTAKES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def said(path: Path, capsys: Capture) -> str:
-    """The one line that a dry run ends with."""
+    """Return the one line that a dry run ends with."""
     assert cli.main(["submit", str(path), "--dry-run"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""

@@ -58,7 +58,7 @@ def test_it_tells_all_and_writes_nothing(slurm: Any, write_study: Write, capsys:
         "at most     96 core-hours are possible by the time limit",
         "not known   of 16 runs there is no earlier run of the same benchmark: submit a small",
         "any benchmark   1 %      a guess",
-        "nothing known stands against it",
+        "no problem was found",
     ):
         assert words in out
     assert sorted(path.parent.iterdir()) == before
@@ -190,7 +190,7 @@ def test_too_few_nodes_are_sure_only_where_no_job_can_have_more(write_study: Wri
 def test_without_a_cluster_it_promises_nothing(
     slurm: Any, write_study: Write, capsys: Capture
 ) -> None:
-    """Seen: "nothing known stands against it: `steelyard submit` hands it in", which then refused."""
+    """Seen: "no problem was found: `steelyard submit` submits it", which then refused."""
     slurm.fail("scontrol", "Could not establish a configuration source")
     assert cli.main(["check", str(write_study(HOUR)), "--scheduler", "slurm"]) == 0
     told = capsys.readouterr()
@@ -261,7 +261,7 @@ def test_another_node_is_refused_without_a_scheduler(write_study: Write, capsys:
 
 
 def with_states(*states: str) -> list[str]:
-    """Nodes n1, n2, and so on."""
+    """Return nodes n1, n2, and so on."""
     return [
         f"NodeName=n{i} CPUTot=8 ThreadsPerCore=2 State={state} Partitions=main"
         for i, state in enumerate(states, 1)

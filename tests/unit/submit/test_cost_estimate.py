@@ -39,7 +39,7 @@ def place(nodes: int = 4, idle: int | None = 4, **more: Any) -> AvailableNodes:
 
 
 def earlier_of(found: study.Study, **seconds: list[float]) -> EarlierRuns:
-    """Runs of n = 1 and n = 2."""
+    """Return runs of n = 1 and n = 2."""
     by_key = {}
     for run in plan.make_plan(found):
         key = make_keys(run.benchmark, run.parameters, run.condition)[0]

@@ -30,7 +30,7 @@ Patch = pytest.MonkeyPatch
 
 
 def submitted(path: Path, *names: str, code: int = 0) -> Path:
-    """Submits these sessions; the folder of all of them."""
+    """Submit these sessions; return the folder of all of them."""
     for name in names:
         assert cli.main(["submit", str(path), "--session", name]) == code
     return path.with_name("small.sessions")

@@ -252,7 +252,7 @@ def test_a_new_version_continues_a_study_with_its_own_library(
 
 
 def library_of(run: Path) -> Path:
-    """What a run.sh sources."""
+    """Return what a run.sh sources."""
     (name,) = re.findall(
         r'^\. "\$SY_STUDY_DIR/lib/(.*)" \|\| exit 1$', run.read_text(), re.MULTILINE
     )

@@ -71,7 +71,7 @@ def attempt(study: Path) -> Path:
 
 
 def write(path: Path, **fields: object) -> None:
-    """A result with other fields, in place."""
+    """Overwrite a result with other fields, in place."""
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 

@@ -21,7 +21,7 @@ def told(gpus: int | None = None, idle_w: float | None = None) -> str:
 
 
 def study(tmp_path: Path, joules: dict[str, float | None], gpus: dict[str, int | None]) -> Path:
-    """Two runs under each of two conditions, on two nodes."""
+    """Make two runs under each of two conditions, on two nodes."""
     maker = StudyMaker("gpus", {"cpus": [1, 4]}, {"cpus": 1})
     for repeat in (1, 2):
         for cpus in (1, 4):

@@ -40,7 +40,7 @@ def study(
     repeats: int = 10,
     figure: tuple[str, str, str] = ("seconds", "s", "lower"),
 ) -> Path:
-    """Runs with a noise of 1 %; None: all runs of the level failed."""
+    """Make runs with a noise of 1 %; None: all runs of the level failed."""
     maker = synthetic.StudyMaker("far", {factor: levels}, {factor: baseline})
     chance = np.random.default_rng(3)
     for repeat in range(1, repeats + 1):

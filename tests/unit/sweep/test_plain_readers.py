@@ -44,7 +44,7 @@ def records(tmp_path: Path) -> Path:
 
 
 def packed(records: Path, every_s: int | None = None) -> list[Path]:
-    """The packs of all jobs."""
+    """Return the packs of all jobs."""
     assert sweep(SweepRequest(records, pack_after_s=-1e9, every_s=every_s)).failed == []
     return sorted(records.rglob("records-*.parquet"))
 
@@ -57,7 +57,7 @@ def number(name: str, cell: str) -> int | Decimal | None:
 
 
 def loose_samples(records: Path) -> Rows:
-    """Every line, by job, node, start and line."""
+    """Return every line, by job, node, start and line number."""
     found: Rows = {}
     for path in records.glob("*/*.csv"):
         node, _, start = path.stem.rpartition(".")
@@ -69,7 +69,7 @@ def loose_samples(records: Path) -> Rows:
 
 
 def loose_records(records: Path) -> Rows:
-    """Text and columns of every record; of samples without one nothing."""
+    """Return text and columns of every record; samples without a record have none."""
     found: Rows = {key[:3]: {"record": None} for key in loose_samples(records)}
     for path in records.glob("*/*.json"):
         node, _, start = path.stem.rpartition(".")
@@ -84,7 +84,7 @@ def loose_records(records: Path) -> Rows:
 
 
 def by_key(rows: Iterable[Mapping[str, Any]], key: Iterable[str]) -> Rows:
-    """Rows by their key, each without it."""
+    """Return rows by their key, without the key itself."""
     names, found = tuple(key), Rows()
     for row in rows:
         at = tuple(row[name] for name in names)

@@ -1,4 +1,4 @@
-"""The hook's reports of each node, in the row of the job."""
+"""Tests read the hook's reports of each node in the row of the job."""
 
 from __future__ import annotations
 

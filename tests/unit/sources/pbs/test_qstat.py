@@ -1,4 +1,4 @@
-"""The output of qstat for jobs with unusual user text."""
+"""Tests read the output of qstat for jobs with unusual user text."""
 
 from __future__ import annotations
 
