@@ -12,7 +12,7 @@ from steelyard.jobscripts.parameters import Parameter
 ITERATIONS = {
     "time": "A run's iterations follow each other: a warm-up among them is looked for.",
     "unordered": "A run's iterations are in no order of time: no warm-up is looked for among them.",
-    "single": "A run tells each figure once.",
+    "single": "A run reports each figure once.",
 }
 
 

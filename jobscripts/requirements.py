@@ -15,7 +15,7 @@ class Program:
     """A required program, its Debian package ("": none), and why it is needed.
 
     `unless`: it is not needed if every parameter in it has one of its values; `when`: it is needed
-    only then. In a list, "*" stands for any value but "".
+    only then. In a list, "*" matches any value but "".
     """
 
     name: str

@@ -83,7 +83,7 @@ class SharedWork(Generic[T]):
                 ):
                     found[index] = self._pieces[index]()
                 answer = pickle.dumps((found, ""))
-            except Exception as error:  # noqa: BLE001 - told, and tried again
+            except Exception as error:  # noqa: BLE001 - reported, and retried
                 answer = pickle.dumps(({}, repr(error)))
             with contextlib.suppress(OSError), os.fdopen(writer, "wb") as file:
                 file.write(answer)

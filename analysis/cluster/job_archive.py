@@ -193,5 +193,5 @@ def build_node(cells: Cells) -> NodeView:
 def format_time(unix_s: float | None) -> str:
     """Format a time as `2026-11-24 03:20 UTC`."""
     if unix_s is None:
-        return "a time that it does not tell"
+        return "a time that it does not give"
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")

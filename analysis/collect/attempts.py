@@ -66,7 +66,7 @@ def build_waiting_attempts(
     """Return attempts for array tasks without a job id: they wait, or were canceled before their
     start.
     """
-    # Slurm truncates long lists of tasks. An empty list stands for all tasks that have not started.
+    # Slurm truncates long lists of tasks. An empty list means all tasks that have not started.
     tasks = row.waiting_tasks or range(len(submission.run_ids))
     return [
         Attempt(

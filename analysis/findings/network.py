@@ -45,7 +45,7 @@ SY27 = Kind(
     title="latency and throughput cannot be separated",
     why="Shares of a model that does not fit have no meaning.",
     advice=(
-        "The model of the shares (docs/report.md) does not fit here, so none are told. "
+        "The model of the shares (docs/report.md) does not fit here, so none are given. "
         "Compare runs that move the same bytes and compute the same, with `requests = single`"
         " and without read-ahead, beside bulk transfers with as many clients and streams."
     ),

@@ -262,7 +262,7 @@ SY35 = Kind(
     ),
     advice=(
         "Compare energy only among runs of nodes with the same meters; energy.covers of the "
-        "record tells the parts, energy.zones what each has used."
+        "record names the parts, energy.zones what each has used."
     ),
     example="node: 1 record",
     source="docs/sampler.md",

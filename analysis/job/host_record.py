@@ -148,7 +148,7 @@ def build_side(
         used[counter] = value
         if value is None:
             reason = record.missing_reason(PATHS[counter])
-            missing[counter] = reason or "its samples do not tell it for all of the job's time"
+            missing[counter] = reason or "its samples do not cover all of the job's time"
     return Side(record, lines, used, missing, thinning.read_note(record.samples_path))
 
 

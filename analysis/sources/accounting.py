@@ -31,7 +31,7 @@ class AccountingRow:
     step: str | None  # None: the job itself
     array_job_id: str | None
     array_task_id: str | None
-    waits_in_array: bool  # the row stands for array tasks that have no job id yet
+    waits_in_array: bool  # the row represents array tasks that have no job id yet
     waiting_tasks: tuple[int, ...]  # their numbers; empty: the scheduler truncated the list
     het_offset: int | None
     restarts: int | None  # None: this release does not report it

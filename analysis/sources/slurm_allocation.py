@@ -101,7 +101,7 @@ def read_allocation(
     found = list(read_resident_memory(names, lines))
     limit = cells["TimelimitRaw"]
     memory = parse_size_bytes(got.get("mem", ""))
-    missing = {} if limit.isdigit() else {"time_limit_s": LIMITS.get(limit, "sacct tells none")}
+    missing = {} if limit.isdigit() else {"time_limit_s": LIMITS.get(limit, "sacct reports none")}
     if memory is None and got != {"": ""}:
         missing["memory_bytes"] = NO_MEMORY
     cpus = find_count(got, "cpu")

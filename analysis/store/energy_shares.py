@@ -30,7 +30,7 @@ NO_CPU = (
     "and dram"
 )
 NO_ENERGY = "the node's joules are not known"
-NO_OWN = "no sample tells the job's CPU time"
+NO_OWN = "no sample has the job's CPU time"
 REASONS = (NO_ENERGY, NO_CPU, NO_OWN)
 
 

@@ -1,6 +1,6 @@
 """The statements that create a study's database, from schema.sql and schema_views.sql.
 
-Each @name@ in them stands for SQL made from the totals of facts/quantities.def.
+Each @name@ in them is replaced by SQL made from the totals of facts/quantities.def.
 """
 
 from __future__ import annotations

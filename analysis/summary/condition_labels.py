@@ -30,7 +30,7 @@ def check_label(summary: Summary, condition: str | Mapping[str, Any]) -> str:
 
 
 def format_found_labels(summary: Summary, found: frozenset[str]) -> frozenset[str]:
-    """Return the levels as they are shown: a level's display text also stands for its name."""
+    """Return the levels as they are printed: a level's display text also replaces its name."""
     meta = summary.data.meta
     pairs = (item.partition("=") for item in found)
     return frozenset(f"{name}={meta.level_text(name, level)}" for name, _, level in pairs)

@@ -109,7 +109,7 @@ def power_w(document, entry):
     reading = document.get("PowerWatts")
     if isinstance(reading, dict):
         return number(reading.get("Reading"), "PowerWatts")
-    raise Trouble("the document tells no power: neither PowerControl nor PowerWatts")
+    raise Trouble("the document has no power: neither PowerControl nor PowerWatts")
 
 
 def link(document, name):
@@ -137,7 +137,7 @@ def find(bmc, entry):
     paths = [link({"it": one}, "it") for one in members] if isinstance(members, list) else []
     found = [path for path in (telling(bmc, one, entry) for one in paths if one) if path]
     if not found:
-        raise Trouble(f"no chassis below {SERVICE} tells its power")
+        raise Trouble(f"no chassis below {SERVICE} reports its power")
     if len(found) > 1:
         raise Wrong(f"say which is this node's by --document: {', '.join(found)}")
     return found[0]
@@ -238,7 +238,7 @@ def run(bmc, options):
         try:
             read_once(bmc, options)
             if reported:
-                print_message("it tells its power again")
+                print_message("it reports its power again")
             reported = ""
         except Trouble as trouble:
             if str(trouble) != reported:

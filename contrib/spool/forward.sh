@@ -26,7 +26,7 @@ is_over() {
     [ ! -e "$1/.$2.json.tmp" ] && [ -s "$1/$2.json" ] && ! grep -q '"end_unix_s": null' "$1/$2.json"
 }
 
-# send FILE FOLDER: it lies there, whole, under its name.
+# send FILE FOLDER: copy the complete file into the folder, under its name.
 send() {
     want=$(sum <"$1") && name=${1##*/} || return 1
     # shellcheck disable=SC2016 # for the other shell

@@ -139,7 +139,7 @@ static struct io kernel_io(void)
 	return io_of("/proc/self/io");
 }
 
-/* A process ends: what nobody will be told by wait() goes to the common counts. */
+/* A process ends: usage that wait() will report to no parent is added to the common counts. */
 static _Noreturn void end_process(void)
 {
 	if (unwaited) {

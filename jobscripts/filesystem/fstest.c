@@ -42,7 +42,7 @@ static int sync_folder(struct work *w)
 {
 	if (sync_fd(w->target_fd) == 0)
 		return 0;
-	/* Some FUSE file systems have no fsync for folders: told in the last line. */
+	/* Some FUSE file systems have no fsync for folders: the last line reports it. */
 	w->folder_synced = false;
 	return errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP || errno == EBADF ? 0 : -1;
 }

@@ -38,7 +38,7 @@ def cached_share(path: Path) -> float:
         is_owner = os.geteuid() in (0, os.fstat(file.fileno()).st_uid)
         if not is_owner and not os.access(path, os.W_OK):
             raise PagesError(
-                f"{path} belongs to somebody else: which of its pages are in memory is not told"
+                f"{path} belongs to somebody else: the kernel does not report which of its pages are in memory"
             )
         found = resident(file.fileno(), size)
     return sum(found) / len(found) if found else 0.0

@@ -106,7 +106,7 @@ class _Document:
         """Return the number of a key; raise OutputError if it is not in the output once."""
         lines = self.values.get(key, [])
         if len(lines) != 1:
-            raise OutputError(self.name, f"'{key}' is told {len(lines)} times, once is expected")
+            raise OutputError(self.name, f"'{key}' is printed {len(lines)} times, once is expected")
         value = number(self.part(key), key, lines[0][1])
         if value < 0:
             raise OutputError(self.part(key), f"{key} is {value:g}, which cannot be")

@@ -109,7 +109,7 @@ def _throughput(
     for count, worker, rate in SEEN.findall(text):
         metric = WORKERS.get(worker.strip())
         if metric is None or metric in values or int(count) != parameters["processes"]:
-            raise OutputError(name, f"'{count} {worker}' was not asked for, or stands there twice")
+            raise OutputError(name, f"'{count} {worker}' was not requested, or is printed twice")
         values[metric] = _rate(name, metric, rate)
     if sorted(values) != sorted(expected):
         raise OutputError(name, f"figures of {sorted(values)} instead of {sorted(expected)}")

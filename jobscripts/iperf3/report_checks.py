@@ -51,7 +51,7 @@ def rate(where: str, total: Json) -> float:
     if abs(reported - true) > ROUNDED * true:
         raise OutputError(
             where,
-            f"{reported:g} bit/s is told, {count:.0f} bytes in {seconds:g} s are {true:g} bit/s",
+            f"{reported:g} bit/s is reported, {count:.0f} bytes in {seconds:g} s are {true:g} bit/s",
         )
     return reported
 

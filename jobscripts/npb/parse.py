@@ -135,7 +135,7 @@ def _fields(name: str, text: str) -> dict[str, str]:
         if match.group(1) in fields:
             values = f"'{fields[match.group(1)]}' and '{match.group(2)}'"
             raise OutputError(
-                name, f"{match.group(1)} is told twice, as {values}, once was expected"
+                name, f"{match.group(1)} is printed twice, as {values}, once was expected"
             )
         fields[match.group(1)] = match.group(2)
         if match.group(1) == LAST_FIELD:

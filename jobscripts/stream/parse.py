@@ -68,7 +68,7 @@ def _count(name: str, text: str, pattern: re.Pattern[str], what: str, expected: 
     """Return a number that must be printed once and equal to the requested one."""
     found = pattern.findall(text)
     if len(found) != 1:
-        raise OutputError(name, f"{what}: told {len(found)} times, once was expected")
+        raise OutputError(name, f"{what}: printed {len(found)} times, once was expected")
     if int(found[0]) != expected:
         raise OutputError(name, f"{what} = {found[0]} instead of {expected}")
     return int(found[0])

@@ -1,7 +1,7 @@
 /* Files of samples (docs/formats.md part 2) into columns of numbers, for `steelyard collect`.
  *
  * Reads only what the sampler writes: unsigned decimal numbers, empty cells, each line with as many
- * cells as the header. Any other file is left to a reader that can tell what is wrong with it. */
+ * cells as the header. Any other file is left to a reader that can report what is wrong with it. */
 #ifndef STEELYARD_SAMPLES_READER_H
 #define STEELYARD_SAMPLES_READER_H
 

@@ -1,7 +1,7 @@
 /* Which cgroup is the whole job's. Slurm has SCOPE/job_4711/step_…; from 26.05 on, with version 2
- * of cgroups, SCOPE/SLUID/step_… (cgroup.conf: CgroupJobIdPaths). Nothing tells a plugin the SLUID,
- * but slurmstepd itself is in SCOPE/SLUID/step_…/slurm, where nobody else ever is: not even a
- * slurmd that runs in a job of another cluster, and what it starts without cgroups of its own. */
+ * of cgroups, SCOPE/SLUID/step_… (cgroup.conf: CgroupJobIdPaths). No function of SPANK returns the
+ * SLUID, but slurmstepd itself is in SCOPE/SLUID/step_…/slurm, where nobody else ever is: not even
+ * a slurmd that runs in a job of another cluster, and what it starts without cgroups of its own. */
 #ifndef STEELYARD_SLURM_JOB_CGROUP_H
 #define STEELYARD_SLURM_JOB_CGROUP_H
 

@@ -39,7 +39,7 @@ EXPECTED = tuple(EXIT_CODES)
 NOT_OURS = {
     errno.EACCES: "you may not read it, or not write there: name another folder",
     errno.EPERM: "you may not change it: it belongs to somebody else",
-    errno.EROFS: "it lies on a file system that is read-only: name another folder",
+    errno.EROFS: "it is on a file system that is read-only: name another folder",
     errno.ENOSPC: "make room on its file system, or name another folder",
     errno.EDQUOT: "make room below your quota, or name another folder",
 }

@@ -23,7 +23,7 @@ TODAY = "@today"  # a session without a name; an empty name is an unset variable
 def add_study(
     parser: argparse.ArgumentParser, optional: bool = False, several: bool = False
 ) -> None:
-    """Add STUDY, for study.folder.resolve_study(). If `optional`, None stands for the only study
+    """Add STUDY, for study.folder.resolve_study(). If `optional`, None means the only study
     here. If `several`, it is a list, which may be empty."""
     text = "the study file, its folder or its name; NAME@SESSION for one of its sessions"
     parser.add_argument(

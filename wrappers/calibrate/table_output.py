@@ -56,7 +56,7 @@ def format_number(value: float | None, unit: str, sign: str = "") -> str:
 
 
 def format_detail(cell: Cell) -> list[str]:
-    """Return a row below DETAILS: `sacct` stands for AdminComment; a limit is `−0.1…+0.005`."""
+    """Return a row below DETAILS: `sacct` means AdminComment; a limit is `−0.1…+0.005`."""
     less, more = cell.limit.less, cell.limit.more
     limit = (f"−{less:.6g}…" if less else "") + f"+{more:.8g}"
     where = cell.where + (f" {cell.node}" if cell.node else "")

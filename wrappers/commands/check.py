@@ -135,7 +135,7 @@ def print_all(
             "nothing found against it here, where no cluster answers: check it where it does, too"
         )
     else:
-        print("nothing known stands against it: `steelyard submit` hands it in")
+        print("no problem was found: `steelyard submit` submits it")
 
 
 def print_cost(found: StudyPreview, cost: Cost, studies: tuple[str, ...]) -> None:

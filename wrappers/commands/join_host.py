@@ -2,7 +2,7 @@
 time.
 
 The host's record is one of a sampler that follows the virtual machine (docs/virtual.md says how it is
-started). A folder stands for the one record in it that holds the job's time.
+started). A folder means the one record in it that covers the job's time.
 
   steelyard join-host 4711 vm7.json                a guest's job by its id
   steelyard join-host 4711 host/ --figure f.svg    power and traffic over time

@@ -202,7 +202,7 @@ def check_names(summaries: Sequence[Summary]) -> None:
     for index, name in enumerate(names):
         if name in names[:index]:
             raise UsageError(
-                f"two studies are called {name}: expected studies of different names, which tell their "
+                f"two studies are called {name}: expected studies of different names, which distinguish their "
                 "conditions apart; leave one out",
                 name,
             )

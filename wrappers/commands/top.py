@@ -103,7 +103,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json and args.csv:
         raise errors.UsageError("--json and --csv are two forms of one answer: choose one")
     if until <= since:
-        raise errors.UsageError("--until is not later than --since: no time lies between them")
+        raise errors.UsageError("--until is not later than --since: no time is between them")
     found = sum_top(args.database, args.by, since, until, args.engine, args.master)
     ordered = sorted(found.lines, key=lambda line: sort_key(line, SORT[args.sort]))
     if args.json:
@@ -158,7 +158,7 @@ def list_remarks(found: Top) -> Iterator[str]:
         yield f"{counted(total.marked, 'job')} {inflect(total.marked, 'has', 'have')} records that are odd: `marks` in the database says how"
     until = found.mark["queried_until_unix_s"]
     if until is None:
-        yield "the accounting has told of no job yet"
+        yield "the accounting has reported no job yet"
     elif until < found.until_unix_s:
         yield f"collected until {format_local_time(until)}; {counted(found.mark['running'], 'job')} ran then: not in it"
 

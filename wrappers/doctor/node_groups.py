@@ -100,7 +100,7 @@ def format_difference(usual: Group, odd: Group) -> Iterator[str]:
     names = {check.name for check in odd.checks}
     for check in usual.checks:
         if check.name not in names:
-            yield f"  -        {check.name}: not told here"
+            yield f"  -        {check.name}: not reported here"
 
 
 def format_check(check: Check, indent: str = "") -> Iterator[str]:

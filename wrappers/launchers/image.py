@@ -371,7 +371,7 @@ def format_failure(request: ImageRequest, complaints: list[str], target: Path) -
         todo = f"make room on the file system of {target.parent.parent}, about 1 GiB"
         todo += ", or set TMPDIR to another" if request.kind in ENGINES else ""
     elif "Unable to locate package" in text or "no installation candidate" in text:
-        todo = f"expected packages of Debian {request.suite}, as apt-cache search tells them"
+        todo = f"expected packages of Debian {request.suite}, as apt-cache search lists them"
     else:
         todo = "a mirror that answers is needed, and one that has the suite (--mirror, --suite)"
     return f"no image was made for {request.launcher}: {text}: {todo}"

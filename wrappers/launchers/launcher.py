@@ -172,7 +172,7 @@ def read_options(options: Iterable[str]) -> dict[str, str]:
                 f"{did_you_mean(key, known)}"
             )
         if key in given:
-            raise UsageError(f"{option}: {key} stands there twice")
+            raise UsageError(f"{option}: {key} is given twice")
         given[key] = value
     return given
 

@@ -250,7 +250,7 @@ def job_id_of(options: Options, number: int) -> str:
 def sample_command(
     options: Options, program: str, run_folder: Path, number: int, sampler_options: Sequence[str]
 ) -> list[str]:
-    """Return the command of steelyard-node sample with the command; `told` is its options for the
+    """Return the command of steelyard-node sample with the command; `sampler_options` are its options for the
     conditions."""
     rate = options.sample_rate_hz
     return [

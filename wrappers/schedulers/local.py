@@ -198,7 +198,7 @@ def make_command(
     batch: Batch, study: StudyDir, run_id: str, attempt: Path, sampler_options: Sequence[str]
 ) -> list[str]:
     """Return the command that runs the script under the sampler, with records in the attempt's
-    folder. `told` is the sampler's options for the run's conditions."""
+    folder. `sampler_options` are those for the run's conditions."""
     tags = (*batch.tags, *batch.job.tags)
     return [
         str(programs.find_node_program()),

@@ -68,12 +68,12 @@ def explain_shares(details: JobDetails) -> list[str]:
             lines.append(f"{name}: {use.reason}")
         elif use.source == ACCOUNTING and name != "time limit":
             lines.append(
-                f"{name}: used as the scheduler counted it: the nodes' records do not tell"
+                f"{name}: used as the scheduler counted it: the nodes' records do not have it"
             )
         elif name == "memory" and (ways := name_memory_sources(details)):
             lines.append(f"memory: {ways}")
         if use.reason is None and use.source != ACCOUNTING and use.is_least:
-            lines.append(f"{name}: at least, of the nodes whose record tells it")
+            lines.append(f"{name}: at least, of the nodes whose record has it")
     return lines
 
 

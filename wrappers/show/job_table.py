@@ -44,7 +44,7 @@ def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
     if total is not None:
         print_array(total)
     if sys.stdout.isatty():
-        print("CPU: of its CPUs × its time what was used; `steelyard show JOBID` tells all of one")
+        print("CPU: of its CPUs × its time what was used; `steelyard show JOBID` prints all of one")
 
 
 def format_row(view: JobView, used: Efficiency) -> tuple[object, ...]:

@@ -27,7 +27,7 @@ JUDGED_BY = 3  # earlier sessions that predict times and spreads
 
 
 def session_name(text: str | None) -> str | None:
-    """Return the checked name of `--session NAME`; TODAY stands for the date. None without the
+    """Return the checked name of `--session NAME`; TODAY means the date. None without the
     option."""
     if text is None:
         return None

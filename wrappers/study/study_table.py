@@ -53,5 +53,5 @@ class Table(TomlTable):
             if not isinstance(item, str | int | float):
                 self.wrong(key, item, "a text, a number, true or false")
             if any(item == other and type(item) is type(other) for other in value[:number]):
-                self.fail(key, f"{shown(item)} stands there twice: a level is named once")
+                self.fail(key, f"{shown(item)} is listed twice: a level is named once")
         return tuple(value)

@@ -261,7 +261,7 @@ def check_core_hours(study: Study, cost: Cost) -> None:
         why = cost.missing.get("core_hours_at_most", "")
         raise UsageError(
             f"{study.file}: study.max_core_hours = {limit:g}: what the runs may take cannot be "
-            f"told: {why}: give [job] time_limit",
+            f"estimated: {why}: give [job] time_limit",
             part="study.max_core_hours",
         )
     if cost.bound > limit:

@@ -55,7 +55,7 @@ class StudyPreview:
     kernels: Mapping[str, Sequence[str]]  # nodes by release, with the factor kernel_release
 
     def render_scripts(self) -> list[tuple[str, str]]:
-        """Return the scripts as they would be submitted; JOBID stands for a job id that is not
+        """Return the scripts as they would be submitted; JOBID is printed for a job id that is not
         known yet."""
         after, found = find_last_active(self.folder, self.scheduler), []
         for batch in self.batches:

@@ -191,7 +191,7 @@ def conclusions_section(report: ThesisReport) -> Section:
             (
                 "A conclusion holds when all of its comparisons show it (interval and Welch's test with "
                 "Holm's correction for all of them together). `ours`: the sentence is our wording of what "
-                "averages and figures show; `thesis`: it stands there."
+                "averages and figures show; `thesis`: it is printed there."
             ),
             (
                 "Order allowed for: how many comparisons still show it when iterations that resemble their "

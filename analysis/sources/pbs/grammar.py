@@ -55,7 +55,7 @@ SURE = NEEDED | {"start", "owner", "exec_host", "session", "total_execution_slot
 LATE = frozenset(name for name, rank in RANKS.items() if rank >= RANKS["session"])
 NOT_LATE = ("Q", "S")
 MOST_STEPS, MOST_READINGS = 5_000, 200
-TOO_MANY = "its fields cannot be told apart: it has too many readings"
+TOO_MANY = "its fields cannot be separated: it has too many readings"
 
 
 class Split(NamedTuple):

@@ -77,7 +77,7 @@ def decide_outcome(
     if status is None:
         if deleted_by is not None:
             return Outcome("cancelled", deletion, None)
-        return Outcome("lost", "the server does not tell how it ended", None)
+        return Outcome("lost", "the server does not report how it ended", None)
     if status < 0:
         state, reason = MEANINGS[dialect].get(
             status, ("failed", f"it could not be started or was given up (exit status {status})")

@@ -5,7 +5,7 @@
  * Solved: the steady state of dU/dt = L(U) - L(U*), by pseudo-time steps. Each solves, with the
  * block matrix D + Y + Z of the linearised implicit step (Y: the points before, Z: those after),
  *   (D + omega Y) v1 = dt (L(U) - L(U*)),   (D + omega Z) v = D v1,   U += v / (omega (2 - omega))
- * one plane of z after the other, up and down again; lu_sweep.c tells how.
+ * one plane of z after the other, up and down again; lu_sweep.c explains how.
  *
  * Distributed: a rectangle of x and y per rank, all of z.
  *

@@ -11,7 +11,7 @@ struct candidate {
 	int64_t point;
 };
 
-/* Sorted, the largest first; a value of 0 lies below all of them, as -2 does for the negated. */
+/* Sorted, the largest first; a value of 0 is below all of them, as -2 does for the negated. */
 static void insert(struct candidate *best, struct candidate new)
 {
 	int i = MG_CHARGES - 1;

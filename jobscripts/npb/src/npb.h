@@ -27,7 +27,7 @@ struct npb_vectors npb_vectors(void);
 
 /*
  * A loop that gains from wide vectors is compiled three times and the machine's own version picked
- * when the program starts (npb_vectors tells which), so that one build is fast everywhere. No
+ * when the program starts (npb_vectors names it), so that one build is fast everywhere. No
  * version fuses multiplications with additions (-ffp-contract=off): results do not depend on the
  * machine.
  */
@@ -95,7 +95,7 @@ struct npb_kernel {
 	int (*most_ranks)(enum npb_class class);
 	/* Memory of one rank, bytes; an upper estimate. */
 	uint64_t (*memory_bytes)(enum npb_class class, int ranks);
-	/* Sets run->size and run->iterations, which the heading tells. */
+	/* Sets run->size and run->iterations, which the heading prints. */
 	void (*describe)(struct npb_run *run);
 	void (*run)(struct npb_run *run);
 };
@@ -104,7 +104,7 @@ extern const struct npb_kernel npb_kernel;
 
 /*
  * Is there memory for the class, before anything is allocated: a node that begins to swap, or
- * whose ranks are killed one by one, tells nobody why.
+ * whose ranks are killed one by one, gives no reason.
  */
 
 /* On all ranks the same answer: true, or false with the line of the fullest node. */

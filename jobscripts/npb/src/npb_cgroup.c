@@ -137,7 +137,7 @@ static int find_group(const char *root, const struct version *version, char *pat
 	return found;
 }
 
-/* The group's folder; the mount itself where the group lies outside of what is mounted. */
+/* The group's folder; the mount itself where the group is outside of what is mounted. */
 static void folder_of(const struct mount *mount, const char *path, char *folder)
 {
 	const char *below = path;

@@ -158,7 +158,7 @@ static void post_pair(const struct npb_run *run, int with, const void *out, int 
 	MPI_Isend(out, count, type, with, out_tag, run->comm, &requests[1]);
 }
 
-/* Four requests; `tag` tells the dimensions from each other. */
+/* Four requests; `tag` distinguishes the dimensions. */
 static void post(const struct npb_run *run, struct npb_neighbours who, struct npb_edges edges,
 		 int count, MPI_Datatype type, int tag, MPI_Request *requests)
 {

@@ -1,6 +1,6 @@
 /*
- * The MPI calls of the kernels, each timed under its own name, so that a run can tell what it
- * computed and what it waited for. All of them work on run->comm. With one rank they cost next
+ * The MPI calls of the kernels, each timed under its own name, so that a run can report how long
+ * it computed and how long it waited. All of them work on run->comm. With one rank they cost next
  * to nothing and never call MPI.
  */
 #ifndef NPB_COMM_H

@@ -35,7 +35,7 @@ bool npb_check_complex(struct npb_run *run, const char *name, const double value
 	const double error =
 	    hypot(value[0] - expected[0], value[1] - expected[1]) / hypot(expected[0], expected[1]);
 
-	/* Told: the moduli. Decides: the distance. */
+	/* The moduli are printed; the distance decides. */
 	return note(run,
 		    (struct npb_check){.value = hypot(value[0], value[1]),
 				       .expected = hypot(expected[0], expected[1]),

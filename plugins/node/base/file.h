@@ -1,6 +1,6 @@
 /* Reading small kernel files, under a root folder that tests may move.
  *
- * A root descriptor stands for "/" or for a recorded tree. Paths are given with their leading
+ * A root descriptor is that of "/" or of a recorded tree. Paths are given with their leading
  * slash and are resolved inside the root, absolute symbolic links included (openat2,
  * RESOLVE_IN_ROOT), so that a recorded tree never leads back to the machine's own files. */
 #ifndef STEELYARD_BASE_FILE_H
@@ -51,7 +51,7 @@ ssize_t sy_read_at(int root, const char *path, char *buffer, size_t size);
  */
 ssize_t sy_read_fd(int fd, char *buffer, size_t size);
 
-/* The same of a path as it stands ("/proc/self/status"). */
+/* The same for a path that is resolved as usual ("/proc/self/status"). */
 ssize_t sy_read_path(const char *path, char *buffer, size_t size);
 
 /* The same by one system call: the kernel's files of counters come whole. */

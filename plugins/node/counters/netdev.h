@@ -52,7 +52,7 @@ struct sy_netdev {
  * so.
  *
  * Counted are physical, virtio, sriov-vf, infiniband, paravirtual and uml devices, and bonds
- * instead of their slaves; what lies above or beside them (bridges, vlan, veth, tunnels) carries
+ * instead of their slaves; what is above or beside them (bridges, vlan, veth, tunnels) carries
  * the same bytes again. Where there is none of those, as seen from inside a container, the veth,
  * macvlan, ipvlan and tun devices that belong to no bridge are. */
 int sy_netdev_find(int root, struct sy_netdev *devices, size_t capacity, struct sy_error *err);

@@ -12,8 +12,9 @@
  * is bpf/'s.
  *
  *
- * Files are opened once, as root, and read by pread. What costs much and moves slowly is read less
- * often than every sample; its last value stands in between. docs/sampler.md has the table. */
+ * Files are opened once, as root, and read by pread. What costs much and changes slowly is read
+ * less often than every sample; its last value is repeated in between. docs/sampler.md has the
+ * table. */
 #ifndef STEELYARD_COUNTERS_NODE_H
 #define STEELYARD_COUNTERS_NODE_H
 

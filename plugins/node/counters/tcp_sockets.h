@@ -1,9 +1,9 @@
 /* The job's TCP connections to other nodes, their round-trip times and windows.
  *
- * Whose a connection is: on cgroup version 2 the kernel tells the group it was made in; else it is
- * looked for among the open files of the job's processes, once. Only connections of the job's user
- * are considered, where he is known: a step's daemon is root's. Those within the node (loopback,
- * or to its own address) are left out: they would drown the network.
+ * Whose a connection is: on cgroup version 2 the kernel reports the cgroup it was made in; else it
+ * is looked for among the open files of the job's processes, once. Only connections of the job's
+ * user are considered, where he is known: a step's daemon is root's. Those within the node
+ * (loopback, or to its own address) are left out: they would drown the network.
  *
  * Listing costs far more than asking (inet_diag.h). So connections are listed only when the
  * kernel's count of TCP sockets has changed, when one of ours has gone, and every LIST_US; at most

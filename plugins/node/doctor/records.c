@@ -102,10 +102,11 @@ static void report_layout(struct sy_doctor *doctor, const char *path, int folder
 			    "they are from before the mark: steelyard sweep packs them and removes "
 			    "empty ones (docs/records.md)");
 	else if (fstatat(folder, SY_RECORDS_MARK, &mark, AT_SYMLINK_NOFOLLOW) == 0)
-		sy_doctor_add(doctor, "records", SY_WARNING,
-			      "make it a regular file of root's, or what is to be by day lies flat",
-			      "%s/%s is of uid %d, or no regular file: it counts for nobody", path,
-			      SY_RECORDS_MARK, (int)mark.st_uid);
+		sy_doctor_add(
+		    doctor, "records", SY_WARNING,
+		    "make it a regular file of root's, or records are stored flat and not by day",
+		    "%s/%s is of uid %d, or no regular file: it counts for nobody", path,
+		    SY_RECORDS_MARK, (int)mark.st_uid);
 	else
 		report_flat(doctor, path, "flat, for it bears no mark " SY_RECORDS_MARK, flat,
 			    "update readers, then as the folder's owner: touch RECORD_DIR/"

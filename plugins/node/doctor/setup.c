@@ -27,7 +27,7 @@ void sy_doctor_find_setup(struct sy_doctor *doctor)
 		if (sy_doctor_check_plugstack(doctor) < 0)
 			sy_doctor_add(doctor, "plugstack line", SY_WARNING,
 				      "on a node of Slurm: docs/admin.md, \"Install\"; of PBS: "
-				      "docs/admin-pbs.md; --plugstack FILE names one that lies "
+				      "docs/admin-pbs.md; --plugstack FILE names one "
 				      "elsewhere",
 				      "neither a plugstack.conf nor " SY_JOB_CONFIG
 				      " was found: no scheduler's jobs are measured here");

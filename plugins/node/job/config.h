@@ -21,8 +21,8 @@ int sy_run_dir_make(const char *run_dir, struct sy_error *err);
  * sampler. -1: not available. */
 int sy_log_open(const char *run_dir, const char *node);
 
-/* Hand over each line of that file once, and empty it. */
-void sy_log_forward(const char *run_dir, const char *node, void (*tell)(const char *line));
+/* Pass each line of that file to `log` once, and empty the file. */
+void sy_log_forward(const char *run_dir, const char *node, void (*log)(const char *line));
 
 /* One line of the log, with the time and the job; a log that has grown beyond 1 MB starts over.
  * Where the folder is not ours alone it goes to syslog(3): nothing of ours reaches the job. */

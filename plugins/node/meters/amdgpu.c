@@ -1,5 +1,5 @@
 /* AMD's GPUs: the joules that the firmware has counted, out of the table `gpu_metrics` that the
- * driver amdgpu writes below /sys/class/drm; what ROCm's rsmi_dev_energy_count_get tells, without
+ * driver amdgpu writes below /sys/class/drm; the value of ROCm's rsmi_dev_energy_count_get, without
  * its library.
  *
  * Slow: each reading asks the firmware. Units of 2^-16 J. A GPU that does not count (RDNA4: always

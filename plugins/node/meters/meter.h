@@ -1,4 +1,4 @@
-/* One meter of energy or power, whatever tells it, and the seam that each kind of them fills in.
+/* One meter of energy or power of any kind, and the interface that each kind implements.
  *
  * A reader finds its meters below a root, opens one, and reads it: µJ since whenever, or µW. It
  * knows nothing of the others; meters.h says which of all count, and sums. */

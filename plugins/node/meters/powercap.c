@@ -1,6 +1,6 @@
 /* RAPL through the powercap class: the zones under /sys/class/powercap.
  *
- * Zones overlap: psys holds the packages, a package holds its core and uncore; dram lies beside
+ * Zones overlap: psys holds the packages, a package holds its core and uncore; dram is beside
  * them; intel-rapl-mmio shows zones of intel-rapl a second time. The MSR's come first among those
  * of one name: whoever takes the first of each takes nothing twice.
  * Source: Documentation/power/powercap/powercap.rst of the kernel. */

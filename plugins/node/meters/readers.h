@@ -1,6 +1,6 @@
-/* The kinds of meters that a node may have, each found, opened and read in a file of its own; what
- * a kind tells, how it is read, and its sources stand at the head of that file. meters.c has their
- * order. */
+/* The kinds of meters that a node may have, each found, opened and read in its own file. The head
+ * of that file says what the kind measures, how it is read, and which sources describe it. meters.c
+ * has their order. */
 #ifndef STEELYARD_METERS_READERS_H
 #define STEELYARD_METERS_READERS_H
 

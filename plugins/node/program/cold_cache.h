@@ -16,11 +16,11 @@
  * /proc/sys/vm/drop_caches: 3), and look into /proc/meminfo whether they went; where CVMFS is
  * installed, `cvmfs_config wipecache`, with a limit of its cache unless `cvmfs_quota_bytes` is 0;
  * where the job asked for that limit itself (`is_requested`), -1 if it cannot be had.
- * `root`: descriptor of the folder that stands for "/".
+ * `root`: descriptor of the folder that is used as "/".
  *
  * 0, and `*answer` is `{requested, done, refused, cached_before_bytes, cached_after_bytes}`: lists
  * of words and sentences (refused: what does not make the caches any warmer, such as the limit);
- * pages of files in memory, not tmpfs', null where /proc/meminfo does not tell. -1: not cold. */
+ * pages of files in memory, not tmpfs', null where /proc/meminfo lacks them. -1: not cold. */
 int sy_cache_drop(int root, int64_t cvmfs_quota_bytes, bool is_requested, json_t **answer,
 		  struct sy_error *err);
 

@@ -362,7 +362,7 @@ void sy_record_off(json_t *record, const struct sy_status *status)
 	const char *reason = "sampling was switched off (rate 0): there are totals only";
 	const char *no_value_reason =
 	    "sampling was switched off (rate 0), and not every step of the job has "
-	    "told what it had used";
+	    "reported its usage";
 	bool is_exact =
 	    status->memory_source == SY_SOURCE_RUSAGE || status->memory_source == SY_SOURCE_BPF;
 

@@ -1,7 +1,7 @@
 /* Which of a node's accelerators are the job's, and the joules of those.
  *
- * Meters know no jobs. Tasks tell what the scheduler has given them, and which devices the kernel
- * lets them open (plugins/slurm/own_gpus.h); where neither says it surely, it is not known. */
+ * Meters know no jobs. Tasks report which devices the scheduler has allocated to them, and which
+ * the kernel lets them open (plugins/slurm/own_gpus.h); where neither is sure, it is not known. */
 #include "record/record.h"
 
 #include "base/json_document.h"
@@ -162,8 +162,8 @@ static const char *add_task(struct gpus *gpus, const struct word *word)
 	int can = count_openable(gpus, word, open), listed = count_names(word->listed);
 
 	if (!strcmp(word->listed, "shared"))
-		return "the job has a part of a GPU (MIG, shards or MPS), and meters tell whole "
-		       "ones";
+		return "the job has a part of a GPU (MIG, shards or MPS), and meters measure "
+		       "whole ones";
 	if (can >= 0 && can == listed)
 		return add_opened(gpus, open);
 	if (listed)

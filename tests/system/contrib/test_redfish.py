@@ -263,4 +263,4 @@ def test_a_bmc_that_is_away_is_told_once_and_its_return_too(bmc: Bmc) -> None:
         reader.kill()
     errors.close()
     first, second = (bmc.folder / "errors").read_text().splitlines()
-    assert "HTTP 503" in first and second.endswith("it tells its power again")
+    assert "HTTP 503" in first and second.endswith("it reports its power again")

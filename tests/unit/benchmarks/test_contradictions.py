@@ -116,9 +116,9 @@ def set_rate(factor: float) -> Change:
 
 
 DAMAGED: list[tuple[str, Change, Given, str]] = [
-    ("tcp", set_rate(10), {"seconds": 1}, "bit/s is told, 1902772224 bytes in 1.00242 s are"),
-    ("tcp", set_rate(1e30), {"seconds": 1}, "bit/s is told, 1902772224 bytes in"),
-    ("tcp", set_rate(0.99), {"seconds": 1}, "1.50336e+10 bit/s is told, "),
+    ("tcp", set_rate(10), {"seconds": 1}, "bit/s is reported, 1902772224 bytes in 1.00242 s are"),
+    ("tcp", set_rate(1e30), {"seconds": 1}, "bit/s is reported, 1902772224 bytes in"),
+    ("tcp", set_rate(0.99), {"seconds": 1}, "1.50336e+10 bit/s is reported, "),
     (
         "tcp-streams",
         lambda report: report["end"]["streams"].pop(),
@@ -198,12 +198,12 @@ CG: Given = {"kernel": "cg", "class": "S", "ranks": 2}
         (
             r"^( Verification .*\n)",
             r" Verification    =             UNSUCCESSFUL\n\1",
-            "Verification is told twice, as 'UNSUCCESSFUL' and 'SUCCESSFUL', once was expected",
+            "Verification is printed twice, as 'UNSUCCESSFUL' and 'SUCCESSFUL', once was expected",
         ),
         (
             r"^( Mop/s total .*\n)",
             r"\1 Mop/s total     =                 99999.99\n",
-            "Mop/s total is told twice, as '6053.96' and '99999.99', once was expected",
+            "Mop/s total is printed twice, as '6053.96' and '99999.99', once was expected",
         ),
         (
             "VERIFICATION SUCCESSFUL",

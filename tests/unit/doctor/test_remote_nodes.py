@@ -44,7 +44,7 @@ def test_nodes_that_say_the_same_are_told_together_and_the_odd_one_by_what_diffe
         "  warning  energy: no RAPL",
         "           -> try: modprobe",
         "n4 (1 of 7)",
-        "  -        netem states: not told here",
+        "  -        netem states: not reported here",
         "n[6-7] (2 of 7)",
         "  UNREACHED ssh: NODE: no route",
     ]

@@ -246,7 +246,7 @@ BAD = {
     ),
     "a level twice": (
         "[factors]\nclients = [1, 2, 1]\n" + USE,
-        "factors.clients: 1 stands there twice: a level is named once",
+        "factors.clients: 1 is listed twice: a level is named once",
     ),
     "half a client": (
         "[factors]\nclients = [0.5]\n" + USE,

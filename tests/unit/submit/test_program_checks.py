@@ -58,7 +58,7 @@ def test_elsewhere_it_is_a_warning() -> None:
 def test_check_and_submit_say_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    """Seen: "nothing known stands against it", and exit code 127 in 60 of 60 runs."""
+    """Seen: "no problem was found", and exit code 127 in 60 of 60 runs."""
     monkeypatch.chdir(tmp_path)
     path = tmp_path / "a.toml"
     path.write_text('[[benchmark]]\nuse = "app"\ncommand = "/absent/nope"\n')

@@ -65,7 +65,7 @@ def check_server() -> Iterator[Check]:
         )  # fmt: skip
         return
     dialect = TITLES[name]()
-    title = f"{dialect.title} {pbs_commands.read_version() or '(version not told)'}"
+    title = f"{dialect.title} {pbs_commands.read_version() or '(version not reported)'}"
     try:
         server, _ = dialect.read_server(patient=False)
     except MissingError as error:
