@@ -20,7 +20,7 @@ from pathlib import Path
 from steelyard.jobscripts.hep import page_cache, run_request
 from tests.system.hep.conftest import RECIPE
 folder = Path(sys.argv[1])
-path, known = run_request.place({**RECIPE, "data": str(folder)}, folder / "no such scratch folder")
+path, known = run_request.prepare_input({**RECIPE, "data": str(folder)}, folder / "no such scratch folder")
 print(path.name, known["recipe"]["events"], page_cache.cached_share(path))
 """
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
