@@ -84,6 +84,11 @@ bool sy_job_cgroup_find_steps(struct sy_job *job)
 	return true;
 }
 
+static bool kernel_has_counted(const struct sy_job *job)
+{
+	return job->by_kernel && sy_kernel_count_usage(job->kernel).use[SY_USE_CPU_NS] > 0;
+}
+
 /* A group is removed as soon as it is empty (OpenPBS' pbs_cgroups: before its other hooks hear of
  * the job's end). A reading that comes later lacks what its last processes have used. */
 int64_t sy_job_cgroup_last_us(struct sy_job *job, int64_t before_us, struct sy_status *status)
@@ -96,7 +101,7 @@ int64_t sy_job_cgroup_last_us(struct sy_job *job, int64_t before_us, struct sy_s
 	if (group_us != SY_UNKNOWN)
 		job->group_unused = group_us <= 0 && !processes->starter.found &&
 				    processes->open_roots + processes->done_roots == 0;
-	else if (job->group_unused) /* and no process of the job was ever there */
+	else if (job->group_unused && !kernel_has_counted(job)) /* and no process of the job was ever there */
 		return 0;
 	status->group_gone = group_us == SY_UNKNOWN && !sy_job_all_reported(job);
 	return group_us;
