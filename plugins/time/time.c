@@ -54,7 +54,7 @@ static int write_usage(const char *path, const struct sy_exact *exact, const str
 	if (!file)
 		return -1;
 	(void)fprintf(file, "exit_code=%d\n", sy_exit_code(exact));
-	if (exact->left_behind)
+	if (exact->has_unreaped_children)
 		(void)fputs("left_behind=1\n", file);
 	if (seen->cpu_us > exact->cpu_us + ROUNDING_US)
 		put_seconds(file, "unwaited_cpu_s", seen->cpu_us - exact->cpu_us);
@@ -162,7 +162,7 @@ int main(int argc, char **argv)
 	do
 		reaped = sy_reap(command, WNOHANG, &exact);
 	while (reaped > 0);
-	exact.left_behind = reaped == 0;
+	exact.has_unreaped_children = reaped == 0;
 	sy_read_command_io(&exact);
 	if (exact.known && write_usage(argv[1], &exact, &seen) < 0)
 		(void)fprintf(stderr, "steelyard-time: cannot write %s: %s\n", argv[1],

@@ -101,7 +101,7 @@ int64_t sy_job_cgroup_last_us(struct sy_job *job, int64_t before_us, struct sy_s
 	if (group_us != SY_UNKNOWN)
 		job->group_unused = group_us <= 0 && !processes->starter.found &&
 				    processes->open_roots + processes->done_roots == 0;
-	else if (job->group_unused && !kernel_has_counted(job)) /* and no process of the job was ever there */
+	else if (job->group_unused && !kernel_has_counted(job)) /* no process was ever there */
 		return 0;
 	status->group_gone = group_us == SY_UNKNOWN && !sy_job_all_reported(job);
 	return group_us;
