@@ -47,7 +47,7 @@ static void set_start(struct sy_processes *all, pid_t sampler, long ticks)
 
 /* `unshare --fork --pid` without --mount-proc: what /proc has under our ids are others' processes.
  */
-static bool is_foreign(int proc, pid_t self)
+static bool is_foreign(int proc)
 {
 	char link[32];
 	ssize_t length = readlinkat(proc, "self", link, sizeof(link) - 1);
@@ -55,7 +55,7 @@ static bool is_foreign(int proc, pid_t self)
 	if (length <= 0)
 		return false;
 	link[length] = '\0';
-	return atoi(link) != self;
+	return atoi(link) != getpid();
 }
 
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,
@@ -68,7 +68,7 @@ int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int ma
 		return sy_fail_errno(err, errno, "cannot open /proc");
 	all->loadavg = openat(all->proc, "loadavg", O_RDONLY | O_CLOEXEC);
 	all->trust_loadavg = all->loadavg >= 0 && is_proc(all->loadavg);
-	all->proc_is_foreign = is_foreign(all->proc, self);
+	all->proc_is_foreign = is_foreign(all->proc);
 	if (all->proc_is_foreign) {
 		(void)close(all->proc);
 		all->proc = open("/proc/sys", O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* has none */
