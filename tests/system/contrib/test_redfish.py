@@ -182,7 +182,7 @@ def test_from_the_bmc_to_the_record(bmc: Bmc, sampler: Any) -> None:
         (POWER, b"[" * 100000, "no JSON"),
         (POWER, b"[]", "no JSON object"),
         (POWER, b" " * (1 << 20) + b"{}", "more than 1048576 bytes"),
-        (POWER, {}, "tells no power"),
+        (POWER, {}, "has no power"),
         (POWER, {"PowerControl": [{}]}, "PowerConsumedWatts is null"),
         (POWER, {"PowerControl": [{"PowerConsumedWatts": "344"}]}, 'is "344", and no number'),
         (POWER, {"PowerControl": [{"PowerConsumedWatts": True}]}, "no number"),

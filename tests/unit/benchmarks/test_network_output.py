@@ -229,7 +229,7 @@ def test_iozone_that_cannot_open_its_file(tmp_path: Path) -> None:
         ({"direct": True}, "-I is not in its command line"),
         ({"sync": False}, "-e is in its command line"),
         ({"record": "128KiB"}, r"\(file, record\) in kB is"),
-        ({"processes": 3}, "'2 initial writers' was not asked for"),
+        ({"processes": 3}, "'2 initial writers' was not requested"),
         ({"tests": "0 1 2"}, r"figures of \['read', 'reread', 'rewrite', 'write'\] instead of"),
         ({"mode": "auto"}, r"\(file, record\) in kB are"),
     ],

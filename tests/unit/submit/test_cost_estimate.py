@@ -112,7 +112,7 @@ def test_what_is_not_known_has_a_reason() -> None:
     [
         (63.9, 'time_limit = "01:00:00"', "64 core-hours are possible by [job] time_limit"),
         (64, 'time_limit = "01:00:00"', None),
-        (64, "", "what the runs may take cannot be told: no [job] time_limit"),
+        (64, "", "what the runs may take cannot be estimated: no [job] time_limit"),
     ],
 )
 def test_max_core_hours_is_kept(limit: float, job: str, fault: str | None) -> None:
