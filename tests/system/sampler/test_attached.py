@@ -107,7 +107,8 @@ def test_done_gives_the_final_counters_of_a_root(sampler: Any) -> None:
     attached.send(f"done {root.pid} 12345678 90000001 90000002 90000003 90000004")
     end_root(root, 1)
     record = attached.end()
-    assert record["cpu"]["cpu_s"] == pytest.approx(12.345678, abs=0.02)
+    # And the start of its child, an interpreter, whom it has not waited for yet.
+    assert 12.345678 <= record["cpu"]["cpu_s"] < 12.345678 + 0.2
     assert record["io"]["source"] == "reaped"
     assert 90000001 <= record["io"]["rchar_bytes"] < 90000001 + (1 << 20)
     assert record["io"]["write_bytes"] == 90000004
