@@ -56,7 +56,9 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
             assert (lab.work / f"slurm-{job}.out").read_text() == "", "the job's output is its own"
         until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
         text = lab.sacct(first, "AdminComment")[0][0]
-        if text:  # a node that was too busy has none until `steelyard publish`
+        # A node that was too busy has none until `steelyard publish`.
+        assert text or os.getloadavg()[0] > (os.cpu_count() or 1)
+        if text:
             comment = read_own_comment(text)
             assert comment and comment["tags"] == {"k": "first"}
             # Its sampler hangs over a sample, or it has just written one.
