@@ -30,7 +30,7 @@ LARGEST = ("max_memory_bytes", "largest_process_bytes")
 
 
 def read_client_usage(folder: Path, client: int) -> dict[str, float]:
-    """Return the usage of all programs of a client, without keys that one of them lacks.
+    """Return the usage of all programs of a client, without keys that are missing in one of them.
 
     Nothing is known if one of them misses processes.
     """

@@ -25,10 +25,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define FIRST_MS    100	  /* between two readings of memory, in the first second */
-#define LATER_MS    1000  /* from then on */
-#define KEPT_OPEN   64	  /* descriptors */
-#define ROUNDING_US 20000 /* of ticks */
+#define FIRST_MS  100  /* between two readings of memory, in the first second */
+#define LATER_MS  1000 /* from then on */
+#define KEPT_OPEN 64   /* descriptors */
 
 static const char help[] =
     "usage: steelyard-time FILE COMMAND [ARGUMENT…]\n"
@@ -56,7 +55,7 @@ static int write_usage(const char *path, const struct sy_exact *exact, const str
 	(void)fprintf(file, "exit_code=%d\n", sy_exit_code(exact));
 	if (exact->has_unreaped_children)
 		(void)fputs("left_behind=1\n", file);
-	if (seen->cpu_us > exact->cpu_us + ROUNDING_US)
+	if (seen->cpu_us > exact->cpu_us + SY_TICKS_ROUNDING_US)
 		put_seconds(file, "unwaited_cpu_s", seen->cpu_us - exact->cpu_us);
 	put_seconds(file, sy_total_facts[SY_ELAPSED_S].name, exact->elapsed_us);
 	put_seconds(file, sy_total_facts[SY_CPU_S].name, exact->cpu_us);

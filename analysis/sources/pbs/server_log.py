@@ -37,7 +37,7 @@ NAME = re.compile(r"\d{8}(?:\.\w+)?", re.ASCII)
 OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 UNREAD = (".zst", ".lz4", ".lz", ".Z", ".zip")
 
-Told = list[tuple[Line | Unreadable, float | None]]
+LinesWithTimes = list[tuple[Line | Unreadable, float | None]]
 
 # The field of a record that states, in seconds since 1970, about when it was written.
 WRITTEN = re.compile(r"^.{20}(?:S;.* start|E;.* end)=(\d{9,11})\b", re.ASCII | re.DOTALL)
@@ -133,13 +133,13 @@ class Scan:
     """The lines of the logs about some jobs."""
 
     wanted: dict[str, list[JobId]]  # by number
-    found: dict[str, Told] = field(default_factory=dict)
+    found: dict[str, LinesWithTimes] = field(default_factory=dict)
     headless: list[tuple[Path, Unreadable]] = field(default_factory=list)
     dialect: str | None = None
 
     def read_file(self, path: Path) -> None:
         """Read the log of one day. Later days must be read first."""
-        lines_by_job: dict[str, Told] = defaultdict(list)
+        lines_by_job: dict[str, LinesWithTimes] = defaultdict(list)
         clock, reader = Clock(), LineReader(self.dialect)
         with open_log(path) as file:
             for record in join_broken_lines(file):

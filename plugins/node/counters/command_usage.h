@@ -17,6 +17,9 @@ struct sy_exact {
 	int exit_code, signal; /* -1: none */
 };
 
+/* What readings of processes may show beyond what was waited for: the rounding of clock ticks. */
+#define SY_TICKS_ROUNDING_US 20000
+
 /* Once, before anything is started: SIGCHLD has its default action. Where it is ignored, as a
  * parent may have left it, no child can be waited for. The command gets the earlier setting back.
  */

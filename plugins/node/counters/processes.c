@@ -50,12 +50,8 @@ static void set_start(struct sy_processes *all, pid_t sampler, long ticks)
 static bool is_foreign(int proc)
 {
 	char link[32];
-	ssize_t length = readlinkat(proc, "self", link, sizeof(link) - 1);
 
-	if (length <= 0)
-		return false;
-	link[length] = '\0';
-	return atoi(link) != getpid();
+	return sy_link_at(proc, "/self", link, sizeof(link)) > 0 && atoi(link) != getpid();
 }
 
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,

@@ -20,7 +20,7 @@
  *
  * 0, and `*answer` is `{requested, done, refused, cached_before_bytes, cached_after_bytes}`: lists
  * of words and sentences (refused: what does not make the caches any warmer, such as the limit);
- * pages of files in memory, not tmpfs', null where /proc/meminfo lacks them. -1: not cold. */
+ * pages of files in memory, not tmpfs', null where they are not in /proc/meminfo. -1: not cold. */
 int sy_cache_drop(int root, int64_t cvmfs_quota_bytes, bool is_requested, json_t **answer,
 		  struct sy_error *err);
 

@@ -14,8 +14,6 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#define ROUNDING_US 20000 /* of ticks */
-
 /* The kernel adds to nobody what a child of a parent that ignores SIGCHLD has used. What samples
  * show is never too much: where it is more than the command has waited for, some is missing. */
 bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status)
@@ -25,7 +23,7 @@ bool sy_exact_lacks(const struct sy_exact *exact, const struct sy_status *status
 	/* What lives on is not the command's, but the kernel counts what it has used until now. */
 	if (!exact->known || (exact->has_unreaped_children && status->io_source != SY_SOURCE_BPF))
 		return false;
-	return sampled[SY_CPU] > exact->cpu_us + ROUNDING_US ||
+	return sampled[SY_CPU] > exact->cpu_us + SY_TICKS_ROUNDING_US ||
 	       (exact->io_known &&
 		(sampled[SY_RCHAR] > exact->io[0] || sampled[SY_WCHAR] > exact->io[1]));
 }

@@ -20,11 +20,12 @@ enum sy_word {
 	 * faults of children it has waited for. SINCE_NS: PID registered itself in the kernel's
 	 * count then (CLOCK_MONOTONIC); 0: not. */
 	SY_WORD_ROOT,
-	SY_WORD_CGROUP,	 /* cgroup PATH: the job's, as in /proc/PID/cgroup */
-	SY_WORD_COUNTED, /* counted CPU_US: by this cgroup, before any task of the job began; first
-			  */
-	SY_WORD_TAG,	 /* tag KEY=VALUE: the last value counts */
-	SY_WORD_RATE,	 /* rate HZ: 0.001 to 1000; 0: totals only */
+	SY_WORD_CGROUP, /* cgroup PATH: the job's, as in /proc/PID/cgroup */
+	/* counted CPU_US: what that cgroup had counted before the job's first task. It is sent
+	 * before `cgroup`. */
+	SY_WORD_COUNTED,
+	SY_WORD_TAG,	   /* tag KEY=VALUE: the last value counts */
+	SY_WORD_RATE,	   /* rate HZ: 0.001 to 1000; 0: totals only */
 	SY_WORD_EXCLUSIVE, /* exclusive yes|no: job.exclusive; after a no a yes changes nothing */
 	SY_WORD_JOB,	   /* job FIELD VALUE: the last value counts */
 	/* done PID CPU_US [RCHAR WCHAR READ WRITE]: root PID ends; final counters, reaped children

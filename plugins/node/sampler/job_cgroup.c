@@ -32,7 +32,7 @@ static int64_t own_part_us(const struct sy_job *job, int64_t found_us, int64_t t
 	/* A PBS prologue runs in the group before anything of the job does: all that the
 	 * processes do not show is the prologue's. */
 	int64_t rounding_us = job->processes.starter.pid ? 0 : ROUNDING_US;
-	/* In the group of the extern step its start does not count anyway. */
+	/* The steps' groups do not have the extern step's start: so little is that start alone. */
 	int64_t earlier_us = job->by_steps && job->counted_us <= ROUNDING_US ? 0 : job->counted_us;
 
 	if (job->counted_us != SY_UNKNOWN)
