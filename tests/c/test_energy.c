@@ -81,6 +81,24 @@ static void test_oddities(void)
 	is_string(energy.reason, "no right", "the first reason stays");
 }
 
+/* A driver that was loaded again starts at 0: no joules are made up. */
+static void test_reset(void)
+{
+	int64_t range = 262143328850;
+	struct sy_energy energy;
+
+	sy_energy_init(&energy, range);
+	sy_energy_add(&energy, 0, 100000000000);
+	sy_energy_add(&energy, 1000000, 100000200000);
+	sy_energy_add(&energy, 2000000, 50000);
+	ok(!energy.valid && energy.sum_uj == 200000, "a reset has no value: %s", energy.reason);
+	sy_energy_init(&energy, range);
+	sy_energy_add(&energy, 0, range - 3000000000);
+	sy_energy_add(&energy, 100000, range - 3000000000);
+	sy_energy_add(&energy, 900000, 0);
+	ok(energy.valid && energy.sum_uj == 3000000000, "a node's wrap at 3 kW is one");
+}
+
 /* Watts: 100 W, then 300 W, read each second. */
 static void test_power(void)
 {
@@ -112,5 +130,6 @@ int main(void)
 	test_sums();
 	test_gaps();
 	test_oddities();
+	test_reset();
 	return done_testing();
 }

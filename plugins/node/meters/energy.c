@@ -41,9 +41,15 @@ static void add_sum(struct sy_energy *energy, int64_t more_uj)
 		energy->sum_uj = sum_uj;
 }
 
-static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj)
+/* A counter of the node that is updated once a second may have the energy of that second in it. */
+static bool may_be_wrap(const struct sy_energy *energy, int64_t now_us, int64_t delta_uj)
 {
-	int64_t delta = counter_uj - energy->last;
+	return delta_uj / SY_ENERGY_MAX_WRAP_WATTS <= now_us - energy->changed_us + 1000000;
+}
+
+static void add_gap(struct sy_energy *energy, int64_t now_us, int64_t counter_uj)
+{
+	int64_t gap_us = now_us - energy->last_us, delta = counter_uj - energy->last;
 
 	if (energy->range_uj && gap_us > sy_energy_max_gap_us(energy->range_uj)) {
 		energy->valid = false;
@@ -64,6 +70,10 @@ static void add_gap(struct sy_energy *energy, int64_t gap_us, int64_t counter_uj
 		sy_energy_invalidate(energy, "the counter was above its max_energy_range_uj");
 		return;
 	}
+	if (counter_uj < energy->last && !may_be_wrap(energy, now_us, delta)) {
+		sy_energy_invalidate(energy, "the counter was reset: it went down, and had not wrapped");
+		return;
+	}
 	add_sum(energy, delta);
 }
 
@@ -71,6 +81,8 @@ static void set_last(struct sy_energy *energy, int64_t now_us, int64_t value)
 {
 	if (!energy->started)
 		energy->first_us = now_us;
+	if (!energy->started || value != energy->last)
+		energy->changed_us = now_us;
 	energy->started = true;
 	energy->last = value;
 	energy->last_us = now_us;
@@ -81,7 +93,7 @@ void sy_energy_add(struct sy_energy *energy, int64_t now_us, int64_t counter_uj)
 	if (!energy->valid)
 		return;
 	if (energy->started)
-		add_gap(energy, now_us - energy->last_us, counter_uj);
+		add_gap(energy, now_us, counter_uj);
 	set_last(energy, now_us, counter_uj);
 }
 

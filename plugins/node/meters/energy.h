@@ -3,7 +3,8 @@
  *
  * A counter starts again at 0 after max_energy_range_uj: after 3.9 minutes for 65.5 kJ at 280 W.
  * Between two readings further apart than a node at full power needs for one range, nobody knows
- * how often that happened: then there is no value, rather than a wrong one. */
+ * how often that happened: then there is no value, rather than a wrong one. Nor is there one if a
+ * counter went down where a wrap would mean more power than any node draws: it was reset. */
 #ifndef STEELYARD_METERS_ENERGY_H
 #define STEELYARD_METERS_ENERGY_H
 
@@ -13,6 +14,10 @@
 /* The most that one zone can draw: above any socket sold (500 W). */
 #define SY_ENERGY_MAX_WATTS 500
 
+/* Above the power of any node, so that a wrap is never taken for a reset. Of the 262 kJ of a zone
+ * that is read each second, resets in the last 10 kJ (4 %) still look like wraps. */
+#define SY_ENERGY_MAX_WRAP_WATTS 5000
+
 #define SY_REASON_SIZE 96
 
 struct sy_energy {
@@ -20,6 +25,7 @@ struct sy_energy {
 	int64_t max_gap_us; /* of power; between two readings */
 	int64_t mean_us;    /* of power: see sy_energy_init_power */
 	int64_t first_us, last_us;
+	int64_t changed_us; /* when the counter was last seen with a new value */
 	int64_t last; /* µJ, or µW */
 	int64_t sum_uj;
 	int64_t wraps;
