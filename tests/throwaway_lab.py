@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -269,6 +270,20 @@ class Lab:
     def nodes(self) -> set[str]:
         """Return the states of all nodes."""
         return set(self.run("sinfo", "-h", "-N", "-o", "%T").stdout.split())
+
+    def wait_nodes(self, *states: str, what: str, limit_s: float = LIMIT_S) -> None:
+        """Wait until each node has one of these states; a failure shows their reasons and logs."""
+        until(lambda: self.nodes() <= set(states), what, limit_s, seen=self.node_reasons)
+
+    def node_reasons(self) -> str:
+        """Return each node's state and reason, all jobs, and the last errors of each daemon."""
+        nodes = self.run("sinfo", "-h", "-N", "-o", "%N %T %E").stdout
+        errors: list[str] = []
+        for path in sorted(Layout(self.cluster.dir).log_dir.glob("slurm*.log")):
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+            found = [line for line in lines if re.search("error|drain|not resp", line)]
+            errors += [f"{path.name}: {line}" for line in found[-8:]]
+        return "\n".join(["", nodes, self.run("squeue", "-a").stdout, *errors])
 
 
 def virtual_config(folder: Path, shares: tuple[Path, ...]) -> ClusterConfig:

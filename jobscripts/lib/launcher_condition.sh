@@ -67,7 +67,7 @@ sy_condition_check_addresses() {
     if sy_condition_has_addresses $(sy_condition_remote_addresses); then
         return 0
     elif sy_condition_has_addresses ${SY_PEER_ADDRESSES#* }; then
-        sy_log "$SY_LAUNCHER: $spec holds for its nodes and not for its containers, whose addresses are of 198.18.0.0/15: name these with to=, too, leave to= out, or take scope=node"
+        sy_log "$SY_LAUNCHER: $spec holds for its nodes and not for its containers, whose addresses are of 198.18.0.0/15: name these with to=, too, or leave to= out"
         return 4
     fi
     no_effect='to= names neither the nodes nor their containers'
@@ -111,7 +111,7 @@ sy_condition_verify_delay() {
     if ((inside >= least)); then
         verified="a round trip between containers of two nodes takes $((inside / 1000)).$(printf '%03d' $((inside % 1000))) ms"
     elif ((outside >= least)); then
-        sy_log "$SY_LAUNCHER: $spec delays its nodes and not its containers (the least round trip takes $outside us between nodes, $inside us between containers, whose addresses are of 198.18.0.0/15): name these with to=, too, leave to= out, or take scope=node"
+        sy_log "$SY_LAUNCHER: $spec delays its nodes and not its containers (the least round trip takes $outside us between nodes, $inside us between containers, whose addresses are of 198.18.0.0/15): name these with to=, too, or leave to= out"
         return 4
     else
         no_effect='it delays neither the nodes among each other nor the containers'

@@ -211,6 +211,10 @@ SCHEDULING = {
     "ReturnToService": 2,
     "InactiveLimit": 0,
     "KillWait": 5,
+    # Many daemons share this machine's processors. If one does not answer within the default, 10 s,
+    # its node gets no job until the next ping, up to 100 s later.
+    "MessageTimeout": 30,
+    "BatchStartTimeout": 30,
     "Waittime": 0,
     "MinJobAge": 300,
     # The default, 2000 µs per node, is for thousands of nodes. With 0 slurmd of 22.05 crashes by a

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.cluster.conftest import cluster, lab
-from tests.throwaway_lab import Lab, until, virtual_config
+from tests.throwaway_lab import Lab, virtual_config
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
@@ -42,4 +42,4 @@ def virtual_lab(virtual_cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[
     lab = Lab(virtual_cluster, tmp_path)
     yield lab
     lab.cancel()
-    until(lambda: lab.nodes() == {"idle"}, "every node is idle again")
+    lab.wait_nodes("idle", what="every node is idle again")

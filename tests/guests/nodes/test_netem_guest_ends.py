@@ -117,7 +117,7 @@ def test_however_a_job_dies_the_delay_is_undone(
         until(
             lambda: tree(cluster, NODE) == before and not states(cluster, NODE), "it is undone", 120
         )
-        until(lambda: virtual_lab.nodes() == {"idle"}, "the node is up again", 90)
+        virtual_lab.wait_nodes("idle", what="the node is up again")
 
 
 def reboot(cluster: Cluster, left: str) -> None:
@@ -159,7 +159,7 @@ def test_a_node_that_crashed_has_nothing_to_undo_and_says_so(virtual_lab: Lab) -
         crash(virtual_lab, job)
         until(lambda: not states(cluster, NODE), "slurmd has looked at what was left")
         assert tree(cluster, NODE) == before
-        until(lambda: virtual_lab.nodes() == {"idle"}, "the node is up again", 120)
+        virtual_lab.wait_nodes("idle", what="the node is up again", limit_s=120)
         (path,) = virtual_lab.folder(job).glob("*.json")
         record = json.loads(path.read_text())
         assert (record["complete"], bool(record["incomplete_reason"])) == (False, True)

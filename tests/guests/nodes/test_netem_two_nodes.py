@@ -142,8 +142,7 @@ def wait_undone(lab: Lab, before: dict[str, str], death: Death) -> None:
     for guest, queues in before.items():
         same = partial(is_as_before, lab, guest, queues)
         until(same, f"{guest} is as before: {death}", 120, seen=partial(tree, lab.cluster, guest))
-    until(lambda: lab.nodes() == {"idle"}, f"all nodes are idle: {death}", 120,
-          seen=lambda: lab.run("sinfo", "-R").stdout)  # fmt: skip
+    lab.wait_nodes("idle", what=f"all nodes are idle: {death}", limit_s=120)
 
 
 def is_as_before(lab: Lab, guest: str, queues: str) -> bool:

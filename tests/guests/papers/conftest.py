@@ -114,4 +114,4 @@ def papers(papers_cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Papers
     network = address(papers_cluster, "v1").rpartition(".")[0]
     yield Papers(lab, f"{network}.8/29")
     lab.cancel()
-    until(lambda: lab.nodes() == {"idle"}, "every node is idle again")
+    lab.wait_nodes("idle", what="every node is idle again")

@@ -54,4 +54,4 @@ def lab(cluster: throwaway.Cluster, tmp_path: Path) -> Iterator[Lab]:
     until(lambda: not lab.queued() & set(lab.jobs), "the test's jobs have ended")
     until(lambda: not lab.samplers(), "every sampler of the test has ended")
     # A node completes a job later than the job ends.
-    until(lambda: lab.nodes() <= {"idle", "mixed"}, "no node is drained, down or completing")
+    lab.wait_nodes("idle", "mixed", what="no node is drained, down or completing")

@@ -45,4 +45,4 @@ def test_a_cancelled_run_leaves_no_server_on_the_other_node(lab: Lab) -> None:
     lab.steelyard("cancel", "small.toml")
     until(lambda: not servers(lab), "the server has ended")
     until(lambda: not any(folder.exists() for folder in folders), "its files are gone")
-    until(lambda: lab.nodes() <= {"idle", "mixed"}, "the job is over")
+    lab.wait_nodes("idle", "mixed", what="the job is over")

@@ -54,7 +54,7 @@ def test_a_folder_that_hangs_holds_no_job_and_no_node(lab: Lab, mounted: Mounted
             until(lambda job=job: job not in lab.queued(), f"job {job} has ended")
             assert lab.sacct(job, "State") == [["COMPLETED"]]
             assert (lab.work / f"slurm-{job}.out").read_text() == "", "the job's output is its own"
-        until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
+        lab.wait_nodes("idle", what="no node is held or drained")
         text = lab.sacct(first, "AdminComment")[0][0]
         # A node that was too busy has none until `steelyard publish`.
         assert text or os.getloadavg()[0] > (os.cpu_count() or 1)
@@ -116,7 +116,7 @@ def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) 
             until(lambda: len(lab.queued()) < 4, "the queue moves")
             most_samplers = max(most_samplers, len(lab.samplers()))
         until(lambda: not lab.queued(), "all have ended")
-        until(lambda: lab.nodes() <= {"idle"}, "no node is held or drained")
+        lab.wait_nodes("idle", what="no node is held or drained")
         harmed = {
             job: (state, elapsed)
             for job in jobs

@@ -197,8 +197,7 @@ def judge(job: Job, counts: dict[str, int]) -> None:
     until(lambda: job.id not in lab.queued(), f"job {job.id} is over", 120)
     until(lambda: not lab.samplers(), "its sampler has ended", seen=lab.samplers)
     lab.srun("-w", NODE)  # whoever finishes records without a sampler
-    until(lambda: lab.nodes() <= {"idle", "mixed"}, "the node stays",
-          seen=lambda: lab.run("sinfo", "-R").stdout)  # fmt: skip
+    lab.wait_nodes("idle", "mixed", what="the node stays")
     count = len(list(lab.folder(job.id).glob("*.json")))
     counts["none"] += not count
     assert count or job.told() is None, "a job that has worked has a record"

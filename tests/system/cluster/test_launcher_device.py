@@ -73,4 +73,4 @@ def test_a_device_comes_back_however_the_job_ends(lab: Lab, device: str, how: st
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
     until(lambda: is_up(device), "the device is back, and up")
-    until(lambda: lab.nodes() <= {"idle", "mixed"}, "Slurm has ended the job")
+    lab.wait_nodes("idle", "mixed", what="Slurm has ended the job")

@@ -112,4 +112,4 @@ def test_a_cancelled_study_leaves_no_container(lab: Lab, image: str) -> None:
     until(lambda: docker("ps", "-q", "--filter", label(lab)), "the container is there")
     lab.steelyard("cancel", study)
     until(lambda: not docker("ps", "-aq", "--filter", label(lab)), "the container is gone")
-    until(lambda: lab.nodes() <= {"idle", "mixed"}, "Slurm has ended the job")
+    lab.wait_nodes("idle", "mixed", what="Slurm has ended the job")

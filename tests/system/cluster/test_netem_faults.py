@@ -204,4 +204,4 @@ def test_however_a_job_dies_its_conditions_are_undone(
         wait_undone(lab, before)
         undone, slowest_s = undone + 1, max(slowest_s, time.monotonic() - ended)
         TABLE[name] = (tries, undone, slowest_s)
-        until(lambda: lab.nodes() <= {"idle", "mixed"}, "the node is up again", 90)
+        lab.wait_nodes("idle", "mixed", what="the node is up again")
