@@ -96,8 +96,8 @@ is_idle() { [[ $(sinfo -h -t idle -o %D) == 2 ]]; }
 start() {
     export MYSQL_UNIX_PORT=$site/run/db.sock
     # slurmdbd ends when two connections write to a job under MariaDB 11.6's snapshots.
-    printf '[mysqld]\nuser=root\ndatadir=%s\nsocket=%s\nskip-networking\npid-file=%s\nloose-innodb_snapshot_isolation=OFF\n' \
-        "$site/db" "$MYSQL_UNIX_PORT" "$site/run/mariadb.pid" >"$site/my.cnf"
+    printf '[mysqld]\nuser=root\ndatadir=%s\nsocket=%s\nskip-networking\npid-file=%s\ntmpdir=%s\nloose-innodb_snapshot_isolation=OFF\n' \
+        "$site/db" "$MYSQL_UNIX_PORT" "$site/run/mariadb.pid" "$site/run" >"$site/my.cnf"
     mariadb-install-db --defaults-file="$site/my.cnf" --skip-test-db \
         --auth-root-authentication-method=normal >"$site/log/db.out" 2>&1
     mariadbd --defaults-file="$site/my.cnf" >>"$site/log/db.out" 2>&1 &

@@ -198,8 +198,10 @@ class Starter:
             f"--auth-root-socket-user={user}",
             "--skip-test-db",
         ]
-        # Clusters that start at the same time use the same names for temporary tables.
-        environment = {**self.environment, "TMPDIR": str(self.layout.dir / "private")}
+        # A mariadbd that starts, of whatever cluster, removes all temporary tables in its TMPDIR: that
+        # of a cluster beside it answered nothing or crashed (10.11).
+        temporary = {"TMPDIR": str(self.layout.dir / "private")}
+        environment = {**self.environment, **temporary}
         done = programs.run_quietly(install, START_LIMIT_S, environment)
         if done.returncode != 0:
             self.output_path("mariadbd").write_text(done.stdout + done.stderr)
@@ -216,6 +218,7 @@ class Starter:
             "--innodb-lock-wait-timeout=900",  # slurmdbd warns of less
             "--innodb-buffer-pool-size=64M",
             "--loose-innodb-snapshot-isolation=OFF",  # else slurmdbd ends itself (11.6)
+            **temporary,
         )
 
     def start_slurmdbd(self) -> Daemon:

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from tests.throwaway_lab import LIMIT_S, Lab
 
+from steelyard.wrappers.cluster.config import Layout
+
 RUN = "touch running.$SLURM_JOB_ID"
 
 
@@ -224,3 +226,10 @@ def test_what_a_program_writes_to_the_record_folder_is_not_believed(lab: Lab) ->
     assert path.stat().st_mode & 0o777 == 0o440
     assert lab.folder(job).stat().st_mode & 0o777 == 0o755
     assert json.loads(Path(path).read_text()) == record
+
+
+def test_the_database_has_a_folder_of_its_own_for_temporary_tables(commands: Lab) -> None:
+    """In /tmp another cluster's mariadbd removed them as it started: ours answered nothing."""
+    at = Layout(commands.cluster.dir)
+    client = ("mariadb", "--no-defaults", f"--socket={at.database_socket}", "-Ne")
+    assert commands.run(*client, "SELECT @@tmpdir").stdout.strip() == str(at.dir / "private")
