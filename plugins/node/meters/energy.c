@@ -71,7 +71,8 @@ static void add_gap(struct sy_energy *energy, int64_t now_us, int64_t counter_uj
 		return;
 	}
 	if (counter_uj < energy->last && !may_be_wrap(energy, now_us, delta)) {
-		sy_energy_invalidate(energy, "the counter was reset: it went down, and had not wrapped");
+		sy_energy_invalidate(energy,
+				     "the counter was reset: it went down, and had not wrapped");
 		return;
 	}
 	add_sum(energy, delta);

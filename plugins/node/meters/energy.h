@@ -26,7 +26,7 @@ struct sy_energy {
 	int64_t mean_us;    /* of power: see sy_energy_init_power */
 	int64_t first_us, last_us;
 	int64_t changed_us; /* when the counter was last seen with a new value */
-	int64_t last; /* µJ, or µW */
+	int64_t last;	    /* µJ, or µW */
 	int64_t sum_uj;
 	int64_t wraps;
 	bool started, valid;
