@@ -1,9 +1,9 @@
 """Reads the tables of OSU micro-benchmarks and of the Intel MPI Benchmarks in out.CLIENT.
 
-Every repetition prints one table. A table must have each message size from `smallest` to `largest`,
-doubled each time, and its rates must agree with its times. Figures: latency of the smallest
-message, all others of the largest one. Tables of other tests and suites are rejected by their
-title.
+Every repetition prints one table. It must have each message size from `smallest` to `largest`,
+doubled each time (but of a barrier); rates must agree with their rows. Figures: latency of the
+smallest message, all others of the largest one. Tables of other tests and suites are rejected by
+their title.
 """
 
 from __future__ import annotations

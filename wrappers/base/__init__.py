@@ -1,6 +1,6 @@
 """Modules that every room of the wrappers uses: errors, output, options, programs, leftovers.
 
-`errors` maps exceptions to exit codes; an exception that is not in its table is a bug and keeps its
+`errors` maps exceptions to exit codes; an exception that is not in its tables is a bug and keeps its
 traceback. `console` prints JSON, tables and numbers. `options` adds the options that several
 commands share. `programs` finds Steelyard's own programs and runs programs whose output is read,
 with a time limit and without a shell. `process_folder` creates temporary folders that carry their

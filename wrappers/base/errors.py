@@ -1,5 +1,4 @@
-"""The table from exceptions to exit codes; an exception that is not in it is a bug and keeps its
-traceback."""
+"""The tables of expected exceptions; one that is in neither is a bug and keeps its traceback."""
 
 from __future__ import annotations
 

@@ -6,5 +6,6 @@ cluster's folder, so that `down` finds them. `guest` is a virtual node, run by Q
 (`guest_kvm`) or by User Mode Linux (`guest_uml`); `guest_start` starts it and its slurmd. `network`
 creates the private network, `nfs` a file server.
 
-Without virtual nodes it needs no root. A process is ended only if its id, start time and boot are
-those recorded. Nothing outside the cluster's folder, namespace and device names is changed."""
+Without virtual nodes it needs no root. Only processes are ended whose id, start time and boot are
+recorded, or that have this cluster's SLURM_CONF or network namespace. Nothing outside the cluster's
+folder, namespace and device names is changed."""

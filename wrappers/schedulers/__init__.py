@@ -3,7 +3,7 @@
 `base` defines the interface: a `Batch` to submit, the `Task`s of a study and the class `Scheduler`.
 `slurm`, `pbs` and `local` implement it; `registry` lists them, and no other room but calibrate
 imports one directly.
-`ledger` writes submissions.jsonl: accepted job ids, on disk before the next step begins.
+`ledger` writes submissions.jsonl: accepted job ids, synced while the next batch is submitted.
 `available_nodes` describes where a batch could run. `retries` repeats a command whose server does
 not answer.
 

@@ -1,5 +1,4 @@
-"""submissions.jsonl: the accepted submissions. It is only appended to, and synced before the next
-step."""
+"""submissions.jsonl: the accepted submissions. It is only appended to, and each entry is synced."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Every block contains every condition; repeats are distributed to the blocks as evenly as possible.
 The order inside a block follows a hash of the recorded seed and the run id, which is the same
 everywhere. Each session of a study has its own seed, a hash of the study's seed and the session's
-name. A study with order = "as_written" runs benchmark after benchmark, level after level, repeats
+name. With order = "as_written" a block runs benchmark after benchmark, level after level, repeats
 in a row."""
 
 from __future__ import annotations

@@ -11,4 +11,4 @@ its files and its scheduler, with `state_cache` for runs that have ended and `se
 complete sessions; `time_left`, `status_screen` and `status_watch` present it.
 
 A run is submitted at most once at a time. If the scheduler does not answer, the states are those of
-the files (started runs are `running`, others `pending`), with a note; no run is `lost`."""
+the files (started runs are `running`, submitted ones `pending`), with a note; no run is `lost`."""

@@ -18,7 +18,7 @@
  * The room promises: the state is written before the kernel is touched, so that each step of a
  * killed process can be undone; one lock serializes all of it; undoing may be repeated; a job has
  * its conditions as requested or fails with one sentence; the scheduler's addresses, the policy's
- * and ssh are never shaped; somebody else's qdisc is never replaced.
+ * and ssh are never shaped; another shaping or classful qdisc is never replaced.
  *
  * It does not: know any scheduler, shape RDMA or what a kernel file system sends for a job on a
  * shared node, or verify that the job reaches `rate`.
