@@ -6,5 +6,6 @@ readings of a counter. `pressure` and `gpus` read their parts of the record. `jo
 array's tasks, `differences` compares two jobs, `job_lookup` looks up several. `host_record` and
 `host_share` join a guest's job with its hypervisor's record.
 
-One job is one observation: no function here states a cause. A lower bound is marked as one.
+One job is one observation: no function here states a cause. Where the record of a node is missing
+and the accounting has no value, the sum of the others is a lower bound, and marked as one.
 """

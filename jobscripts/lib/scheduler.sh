@@ -2,8 +2,9 @@
 # The interface to a scheduler: schedulers/NAME.sh implements it. Part of steelyard.sh.
 #
 # `sy_scheduler WORD …` calls sy_NAME_WORD, where NAME is SY_SCHEDULER. The file of a scheduler adds
-# its name to SY_SCHEDULERS and defines all of these words; nothing else has to be changed. Its private
-# functions and variables begin with sy_NAME_ and SY_NAME_, so that sy_mpi_make_agent can copy them.
+# its name to SY_SCHEDULERS and defines all of these words; nothing else has to be changed: every file of
+# this folder becomes a part of a study's lib/steelyard.sh. Its private functions begin with sy_NAME_ and
+# its private variables with SY_NAME_ in capitals (SY_SLURM_), so that sy_mpi_make_agent can copy them.
 #
 # Called for every scheduler, whichever the run has:
 #   is_inside_job       whether this process is in a job of this scheduler

@@ -3,9 +3,9 @@
  *
  * It promises: only the key `steelyard` of a comment's JSON object is written; other keys stay, and
  * text of others that is no JSON object is left alone (job/comment.c). A comment does not lose
- * what an earlier one knew. At a job's end it tries for at most a minute, outside of slurmstepd;
- * what was missed, `steelyard publish` writes later. It reads no records: what it writes is in its
- * input.
+ * what an earlier one knew. At a job's end it tries for at most a minute, outside of slurmstepd,
+ * which waits half a second for its line; what was missed, `steelyard publish` writes later. It
+ * reads no records: what it writes is in its input.
  *
  * Its main() chooses from these. Each returns the exit code. */
 #ifndef STEELYARD_SLURMDB_SLURMDB_H

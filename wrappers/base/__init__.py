@@ -1,12 +1,15 @@
 """Modules that every room of the wrappers uses: errors, output, options, programs, leftovers.
 
-`errors` maps exceptions to exit codes; an exception that is not in its tables is a bug and keeps its
-traceback. `console` prints JSON, tables and numbers. `options` adds the options that several
-commands share. `programs` finds Steelyard's own programs and runs programs whose output is read,
-with a time limit and without a shell. `process_folder` creates temporary folders that carry their
-process' identity, and `leftovers` removes those of killed runs. `command_lock` keeps two processes
-of a command apart. `signals` delays or converts signals around a change that must be complete or
-absent. `shell_syntax` is the syntax of a command line that needs a shell. `check` is one result of
+`errors` maps exceptions to exit codes: an expected one becomes one line on stderr and its exit
+code. An exception that is not in its tables is a bug and keeps its traceback. `console` prints
+JSON, tables and numbers. `options` adds the options that several commands share. `programs` finds
+Steelyard's own programs and runs programs whose output is read, with a time limit and without a
+shell. `process_folder` creates temporary folders that carry their process' identity: id, start time
+and PID namespace. One whose process has ended is stale: the next command that makes a folder of
+this kind removes it. `leftovers` does so at the start of every `steelyard run`, and also removes
+other leftovers of killed runs, as root those of all users. `command_lock` keeps two processes of a
+command apart. `signals` delays or converts signals around a change that must be complete or absent.
+`shell_syntax` is the syntax of a command line that needs a shell. `check` is one result of
 `steelyard doctor`.
 
 The room knows no study, no scheduler and no benchmark. It starts no user's program."""

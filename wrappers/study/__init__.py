@@ -9,4 +9,5 @@ conditions x repeats, in blocks that contain every condition, in random order fr
 study, `planned_run` is a run as plan.json has it, `template` renders a commented study file from
 five answers.
 
-A submitted plan only grows: its runs keep their id, and their block unless they are repeated."""
+The room submits nothing and queries no scheduler (`submit` does). A submitted plan only grows: its
+runs keep their id, and their block unless they are repeated."""

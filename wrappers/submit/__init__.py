@@ -10,5 +10,7 @@ and which difference it can detect, and `study_preview` collects it for `check` 
 its files and its scheduler, with `state_cache` for runs that have ended and `settled_sessions` for
 complete sessions; `time_left`, `status_screen` and `status_watch` present it.
 
-A run is submitted at most once at a time. If the scheduler does not answer, the states are those of
-the files (started runs are `running`, submitted ones `pending`), with a note; no run is `lost`."""
+A run is submitted at most once at a time. A submission whose run list is written but not recorded
+is looked for at its scheduler, by the name of its job: it is recorded, or its files are removed. If
+the scheduler does not answer, the states are those of the files (started runs are `running`,
+submitted ones `pending`), with a note; no run is `lost`."""

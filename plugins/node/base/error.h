@@ -7,7 +7,8 @@
  * neither log nor exit. A function that can fail takes a `struct sy_error *` as its last argument
  * and returns 0, or -1 with the sentence set: what was tried on which object, and why it failed.
  * Functions that read small files return -errno instead. What a function allocates or opens is
- * freed at the end of its scope (cleanup_free, cleanup_close). Paths are resolved below a root
+ * freed at the end of its scope (cleanup_free, cleanup_close); what it returns is the caller's to
+ * free, and its header says so. Paths are resolved below a root
  * descriptor, which is "/" or a recorded tree.
  *
  * It promises that nothing in here writes to stdout or stderr, ends the process, or blocks without

@@ -8,8 +8,9 @@
  * BMC. energy.h turns readings into joules.
  *
  * Meters overlap, and some are the same counter by another way. Those that count are of one kind:
- * where counters of joules exist, one of the whole node, else packages and dram, each once; else a
- * meter that reports watts. docs/sampler.md has the order.
+ * where counters of joules exist, one of the whole node, else packages and dram, each once: from
+ * powercap where it can be read, else from perf. Else a meter that reports watts. docs/sampler.md
+ * has the order.
  *
  * It promises that no joule is counted twice, and that none is made up: wraps are undone, but where
  * an unread wrap, a gap or a failure may have lost some, the meter has no value from then on, and

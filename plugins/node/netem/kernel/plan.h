@@ -1,16 +1,26 @@
-/* From a specification to the lines of `tc -batch`: text only, nothing is touched.
+/* Room netem/kernel: what a condition is in this kernel. This header plans: from a specification to
+ * the lines of `tc -batch`. It is text only; the kernel is not touched. device.h finds the devices
+ * and their offloads and routes, qdisc.h and rtnl.h read queues and put them back, scope.h attaches
+ * the program of scope job, tables.h opens root's files. Who calls them, in which order, and what
+ * is undone: netem.h.
  *
- * One classful root of ours per device, with a band per condition:
+ * One classful root of ours per device, with a band per condition, at most 15:
  *
  *   57e1: prio (htb where the kernel has no sch_prio)
  *   ├─ 57e1:1    what is not shaped: the default of every packet
  *   ├─ 57e1:2 ── 5802: netem or tbf    a condition
  *   └─ 57e1:3 ── 5803: …
  *
- * Packets come to a band by u32 filters (scope node), or because a program on the job's cgroup has
- * written the band into their priority, which prio and htb obey before any filter (scope job).
- * ARP and all that is not IP is never shaped. Sources: tc-prio(8), tc-htb(8), tc-u32(8),
- * tc-netem(8), tc-tbf(8), tc-mirred(8). */
+ * Scope node (an exclusive node, or no scheduler): packets come to a band by u32 filters. Scope job
+ * (a shared node): a program on the job's cgroup has written the band into their priority, which
+ * prio and htb obey before any filter. Incoming packets (scope node only) go through an ifb device.
+ *
+ * Never shaped: ARP and all that is not IP, protected networks and ssh. Refused as a device:
+ * loopback unless dev= names it, InfiniBand and Slingshot, whose traffic bypasses the kernel's
+ * queues. The room does not decide what is allowed (policy/), when something is undone (undo.h), or
+ * whether a run is valid (verify/).
+ *
+ * Sources: tc-prio(8), tc-htb(8), tc-u32(8), tc-netem(8), tc-tbf(8), tc-mirred(8). */
 #ifndef STEELYARD_NETEM_KERNEL_PLAN_H
 #define STEELYARD_NETEM_KERNEL_PLAN_H
 
