@@ -1,7 +1,12 @@
 /* Files of samples (docs/formats.md part 2) into columns of numbers, for `steelyard collect`.
  *
+ * A shared library, called by analysis/sources/sample_library.py; where it does not exist, DuckDB
+ * reads the files. It has one function, allocates nothing, opens no file, and writes into the
+ * caller's columns.
+ *
  * Reads only what the sampler writes: unsigned decimal numbers, empty cells, each line with as many
- * cells as the header. Any other file is left to a reader that can report what is wrong with it. */
+ * cells as the header and an end. Any other file is left to a reader that can report what is wrong
+ * with it. A number with a fraction is the double nearest to its text, or the file is refused. */
 #ifndef STEELYARD_SAMPLES_READER_H
 #define STEELYARD_SAMPLES_READER_H
 

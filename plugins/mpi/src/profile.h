@@ -1,4 +1,18 @@
-/* What one rank measures, and how the ranks' figures become one file. */
+/* libsteelyard-mpiprof, the profiler of MPI programs: what one rank measures, and how the ranks'
+ * figures become one file (docs/mpi-profile.md).
+ *
+ * The library is preloaded, so that the program's MPI_Send is ours, which calls PMPI_Send.
+ * wrappers.c (C) and fortran.c define the calls of calls.h, rules.h how many bytes each hands over.
+ * A rank measures from the call of MPI_Init to the call of MPI_Finalize; there rank 0 gathers all
+ * profiles, and write.c writes the file.
+ *
+ * It promises: the file is complete or absent, and calls that MPI makes itself belong to the call
+ * that the program made. With MPI_THREAD_MULTIPLE communication is the time with at least one
+ * thread in a call. Loaded into a program of another MPI it ends the program with 3, since every
+ * call would be a wrong one. A program without MPI_Finalize leaves no profile.
+ *
+ * It does not separate waiting from sending, and sees no statically linked program. Files, types,
+ * groups and attributes count as computation. */
 #ifndef SY_MPIPROF_PROFILE_H
 #define SY_MPIPROF_PROFILE_H
 

@@ -1,4 +1,19 @@
-/* What the admin allows: a root-owned file (docs/netem.md). No file, no network conditions. */
+/* Room netem/policy: what the admin allows, from one file of root's (docs/netem.md). file.c reads
+ * it, policy.c compares a request with it; contents.h is what both know.
+ *
+ * A request is checked where it is submitted and again on the node, where the device and the files
+ * of traces and sites are known. Each check returns 0, or -1 with a sentence: which part of the
+ * request, what is allowed, by which file. Properties that are unknown at the moment (partition,
+ * groups, exclusive node) are not checked.
+ *
+ * It promises: without the file nothing is allowed, nor without `enabled yes`. A file that is not
+ * root's, that others may write to, that is a symbolic link, or that has a line it does not
+ * understand is an error. By default conditions are for exclusive nodes only, delay, loss, rate
+ * and the like are bounded, and cold caches and devices with RDMA are refused. `users`, `groups`
+ * and `partitions` do not restrict root; all other lines do. `none` is always allowed, since it
+ * touches nothing.
+ *
+ * It knows neither a scheduler nor the kernel, and changes nothing. */
 #ifndef STEELYARD_NETEM_POLICY_POLICY_H
 #define STEELYARD_NETEM_POLICY_POLICY_H
 

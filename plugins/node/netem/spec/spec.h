@@ -1,9 +1,19 @@
-/* The netem specification: one grammar for sbatch, studies and the command line (docs/netem.md).
+/* Room netem/spec: the netem specification, one grammar for sbatch, studies and the command line
+ * (docs/netem.md).
  *
  *   delay=50ms[~5ms[/normal|pareto|paretonormal|table:NAME]],loss=0.1%,rate=100mbit,to=10.0.0.0/8
  * or   none
  *
- * Nothing here knows tc: this is text in, numbers out, and back. */
+ * Every key is a row of facts/netem_keys.def. spec.c parses a text into struct sy_netem, text.c
+ * writes it back, values.h reads and writes single values, models.h those of several numbers, and
+ * loss.h computes what loss a specification means, and which count is within chance.
+ *
+ * It promises: one meaning has one canonical text, and parsing that gives the same specification;
+ * numbers are integers (µs, bit/s, 10⁻⁹), and nothing passes through a float. Parsing is strict: an
+ * unknown key, a key given twice or a value out of range is an error that names the part.
+ *
+ * It does not know tc, the policy or this node: whether a specification is allowed, or possible
+ * here, is for policy/ and kernel/. */
 #ifndef STEELYARD_NETEM_SPEC_SPEC_H
 #define STEELYARD_NETEM_SPEC_SPEC_H
 

@@ -1,7 +1,17 @@
-/* Whether a run may be averaged: the document of docs/formats.md part 9 in, a verdict in it out.
+/* Room netem/verify: was the condition really there, and may the run be averaged? The rules and
+ * their formulas: docs/netem.md, "What is verified".
  *
- * Nothing is measured here. What the document does not have is not judged. The rules and their
- * formulas: docs/netem.md, "What is verified". */
+ * Two halves meet in one document (docs/formats.md part 9). measure.c puts round-trip times into it
+ * at four moments: before, at the start, at the end, and after undoing; ping.c sends the echoes.
+ * verdict.c and chances.c judge the document: added delay, drops, loss, duplicates, and whether our
+ * qdisc was still there. They measure nothing.
+ *
+ * It promises: what the document does not have is not judged, and a reason is in `missing`. A run
+ * once found invalid stays so, with its first reason. Whatever holds up an echo only adds to its
+ * time, so a result out of tolerance is measured again, three times at most, and the fastest
+ * counts. A limit of chance is 99.9 %: one good run in a thousand is condemned.
+ *
+ * It does not verify that a job reaches `rate`, and changes nothing in the kernel. */
 #ifndef STEELYARD_NETEM_VERIFY_VERIFY_H
 #define STEELYARD_NETEM_VERIFY_VERIFY_H
 
