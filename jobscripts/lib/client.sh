@@ -1,5 +1,14 @@
 #!/bin/bash
 # One client of a run. Part of steelyard.sh.
+#
+# Its states, in ATTEMPT/client.N: nothing; `ready NODE STEP`, after scratch folder, container, setup and
+# warm-up; `end CODE START END UPTIME UPTIME`. Between them it waits for `go` in ATTEMPT/go, and in mode
+# sequential for the end of the client before it. Only sy_client is between START and END.
+#
+# sy_client runs in a child with the scratch folder as working directory; stdout and stderr are out.N and
+# err.N. A signal goes to all descendants, and `end` is written also then. The container and the scratch
+# folder are removed at the end; after SIGKILL the next client removes the folder. Whether the run has
+# succeeded is main's decision (result.sh).
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 sy_client_main() {

@@ -1,5 +1,9 @@
 #!/bin/bash
 # Counters of CVMFS clients for mounted repositories. Part of steelyard.sh; for benchmarks to call.
+#
+# They are extended attributes of a repository's folder, and count what its client has fetched for all
+# processes of the node. A folder that is no mounted repository fails the run with 3: the study names it, so
+# figures are expected.
 
 # Write ATTEMPT/cvmfs.CLIENT.before or .after, read by jobscripts/cvmfs.py: extended attributes of a
 # repository's folder, read by Python since getfattr may be missing. The client's version is a tag.

@@ -1,5 +1,15 @@
 #!/bin/bash
 # MPI ranks, on this node or over the job's. Part of steelyard.sh; for benchmarks to call.
+#
+# sy_mpi_run starts a program on so many ranks. A single client has them on all nodes of the job, in shares
+# that differ by one at most; of several clients each has them on its own node. Open MPI and MPICH (Hydra)
+# are known; another mpirun works on one node only.
+#
+# An mpirun that was built for the scheduler starts its daemons by it. Else it executes an agent, a script
+# with the functions of this library that it needs, which calls sy_on_node: so one way works under every
+# scheduler, also into containers. Tags: mpi.bind, mpi.start, mpi.containers, mpirun.version.
+#
+# It does not compare the program's MPI with mpirun's.
 # shellcheck disable=SC2034,SC2153 # arrays are the caller's; SY_CLIENTS and SY_CLIENT are two things
 
 # Run a program on the given number of MPI ranks. A single client has its ranks on all nodes of the job,

@@ -1,5 +1,10 @@
 #!/bin/bash
 # The job's nodes, and programs on them. Part of steelyard.sh; for benchmarks to call.
+#
+# A benchmark needs no other way to another node: sy_nodes prints the nodes, this one first, and sy_on_node
+# runs a command there without input, with its exit code, in that node's container if the client has
+# containers. Without a scheduler the only node is this host. sy_without_scheduler hides the job from another
+# launcher; the functions here still work after it.
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 # --- nodes -----------------------------------------------------------------------------------

@@ -1,5 +1,9 @@
 #!/bin/bash
 # No scheduler: everything runs on this host; implements the words of scheduler.sh. Part of steelyard.sh.
+#
+# It is the default outside of any job. Clients are children of the run's shell, all on this host, and share
+# it; no step can be stopped but by signals. Attempts are local.1, local.2, … There is no job id and no time
+# limit. Processes that leave a cgroup are counted, since the sampler is around the run.
 # shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
 
 SY_SCHEDULERS+=(local)

@@ -1,5 +1,8 @@
 #!/bin/bash
 # Properties of a PBS job, read from inside of it. Part of steelyard.sh.
+#
+# Sources are the node file, the job's variables, /proc and the folders of programs: the server is
+# not queried. What cannot be found is empty, and the caller does without it.
 
 # Print "INDEX:NODE", blanks between: each node once, with the number of its first line in the node file,
 # the argument of `pbsdsh -n`. A node with two lines has two slots.
