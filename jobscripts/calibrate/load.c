@@ -1,4 +1,16 @@
-/* steelyard-load: a known load. Its help says what it does. */
+/* steelyard-load: a known load for `steelyard calibrate` (wrappers/calibrate). Its help lists the
+ * actions; load_work.h and load_tcp.h do them, load_count.h counts.
+ *
+ * It counts where the work is done, in memory that all its processes share: what read(), write(),
+ * send() and recv() returned, and what was synced or read past the page cache. CPU is that of
+ * getrusage(2), and by its own clock of processes that no process waits for (unwaited_*). What a
+ * measurement may or may not contain is in separate fields: what happened before main() (before_*),
+ * what programs used that it ran (others_*), and what a shell that waits for it had used
+ * (parent_*). Bytes of these, and kernel_*, are from /proc/PID/io, since no call of its own returns
+ * them.
+ *
+ * The result is one line of JSON, complete or absent; the bytes of that line are counted, too. It
+ * prints nothing, and does not compare itself with a record. */
 #include "load_tcp.h"
 
 static const char help[] =

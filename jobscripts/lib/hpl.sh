@@ -2,10 +2,10 @@
 # HPL's input file, which hpcc reads too, and the ranks' threads. Part of steelyard.sh; for the
 # benchmarks hpl and hpcc, whose parameters are those of hpl.toml.
 #
-# A copy of the input is kept as ATTEMPT/hpl.CLIENT.dat, with which the parser compares what was solved. With
-# `memory` the order n is the largest multiple of nb whose matrix takes that share of the memory that the job,
-# or its container, may use on all nodes of the ranks. BLAS libraries get `threads` threads a rank; which
-# library a program loads is a tag.
+# A copy of the input is kept as ATTEMPT/hpl.CLIENT.dat, with which the parser compares what was solved.
+# With `memory` the order n is the largest multiple of nb whose matrix takes that share of the memory that
+# the job, or its container, may use on all nodes of the ranks. BLAS libraries get `threads` threads a rank;
+# which library a program loads is a tag.
 
 # Print the 31 lines that HPL.dat and hpccinf.txt share, and three more that hpcc reads. A parameter
 # with several values gives a line of them: HPL solves a system for each.

@@ -2,10 +2,10 @@
 # The kinds of resources in a mark (listed in launcher_leftovers.sh): validate, test and remove them.
 # Part of steelyard.sh, and of steelyard-left.
 #
-# A mark is root's file, but its text is checked again here: only names and paths that a launcher can have made
-# are accepted, and anything else in a mark is left alone. Removing may be repeated, and a resource that is
-# gone is no error. A device of the node is not removed but returned, with its name, address and settings, and
-# only if it is the same device by its index.
+# A mark is root's file, but its text is checked again here: only names and paths that a launcher can have
+# made are accepted, and anything else in a mark is left alone. Removing may be repeated, and a resource
+# that is gone is no error. A device of the node is not removed but returned, with its name, address and
+# settings, and only if it is the same device by its index.
 
 # Whether a line of a mark names a resource that a launcher can have made: no other device, route or
 # folder is ever removed.

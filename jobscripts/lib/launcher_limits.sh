@@ -3,13 +3,14 @@
 # steelyard.sh; called by launcher.sh.
 #
 # Containers of a node get different processors of those that the job may use; where there are too few, they
-# share them, and SY_SHARERS is how many. Memory is limited without swap, in a cgroup of ours. With cgroup v1
-# it is below the job's; with v2 it may be outside of it, and Slurm's accounting then lacks the container.
+# share them, and SY_SHARERS is how many. Memory is limited without swap, in a cgroup of ours. With cgroup
+# v1 it is below the job's; with v2 it may be outside of it, and Slurm's accounting then lacks the
+# container.
 #
 # It promises that no run is measured with another limit than the requested one: what the kernel has for a
-# process inside is compared with it. A missing limit, or more processors than the job has, ends the run with
-# 4. What is in force is tagged. Without cpus= a container has all processors of the job, with ranks=across an
-# equal share; without memory= it has no limit of its own.
+# process inside is compared with it. A missing limit, or more processors than the job has, ends the run
+# with 4. What is in force is tagged. Without cpus= a container has all processors of the job, with
+# ranks=across an equal share; without memory= it has no limit of its own.
 
 # --- processors ------------------------------------------------------------------------------
 

@@ -4,10 +4,10 @@
 # Files of the kernel and of mounts are read below SY_MOUNT_ROOT (empty: /; a recorded tree in tests).
 #
 # The work folder is new for each client and is removed when it ends. Tags say what was measured: the mount,
-# its server, options and version, and the layout of files on servers. A layout that cannot be read is tagged
-# `not known:` with the reason, and a program that queries the servers for it is killed after 5 s: no tag fails
-# a run. An unknown mount is logged and has no tags. Nothing is mounted, and no setting of a
-# file system is changed.
+# its server, options and version, and the layout of files on servers. A layout that cannot be read is
+# tagged `not known:` with the reason, and a program that queries the servers for it is killed after 5 s: no
+# tag fails a run. An unknown mount is logged and has no tags. Nothing is mounted, and no setting of a file
+# system is changed.
 
 # --- the folder ------------------------------------------------------------------------------
 

@@ -2,9 +2,9 @@
 # Counters of the clients of network file systems. Part of steelyard.sh; for benchmarks to call.
 #
 # They are read before and after the measured program, and are those of the node's client, so they include
-# what other processes do there meanwhile. Read are NFS, Lustre, GlusterFS and OrangeFS; of other network file
-# systems the tag mount.counters says that they are not read. A local file system has none. A counter that
-# cannot be read fails no run.
+# what other processes do there meanwhile. Read are NFS, Lustre, GlusterFS and OrangeFS; of other network
+# file systems the tag mount.counters says that they are not read. A local file system has none. A counter
+# that cannot be read fails no run.
 
 # Write ATTEMPT/mount.CLIENT.before or .after, read by jobscripts/mounts.py. The first reading also tags
 # mount.counters: their file, or `not known: ` and the reason. A local file system has neither: the

@@ -3,8 +3,8 @@
 #
 # A benchmark needs no other way to another node: sy_nodes prints the nodes, this one first, and sy_on_node
 # runs a command there without input, with its exit code, in that node's container if the client has
-# containers. Without a scheduler the only node is this host. sy_without_scheduler hides the job from another
-# launcher; the functions here still work after it.
+# containers. Without a scheduler the only node is this host. sy_without_scheduler hides the job from
+# another launcher; the functions here still work after it.
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 # --- nodes -----------------------------------------------------------------------------------

@@ -2,9 +2,10 @@
 # Network benchmarks: a server on the job's second node and a client on every other one, sequentially or
 # in parallel. Part of steelyard.sh; server.sh starts and stops the server.
 #
-# With one node both ends are on it, which the tag network.loopback states. In parallel mode there is a server
-# for each client, all on one node. A port is random, below the kernel's ephemeral ports and not in use; a
-# server that does not listen gets another one, 20 times. Servers end with the client, also if it is killed.
+# With one node both ends are on it, which the tag network.loopback states. In parallel mode there is a
+# server for each client, all on one node. A port is random, below the kernel's ephemeral ports and not in
+# use; a server that does not listen gets another one, 20 times. Servers end with the client, also if it is
+# killed.
 #
 # The output is one JSON document with each pair's nodes, exit code, last errors and report. A client that
 # fails does not end the others; its exit code is that of the whole.

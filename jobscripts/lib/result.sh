@@ -1,13 +1,14 @@
 #!/bin/bash
 # Writes result.json: exit codes, times, state and reason of a run. Part of steelyard.sh.
 #
-# The file exists from the run's begin, with state `started`, and is replaced as a whole at the end: a reader
-# never sees a part of it. Times are from the common start of the clients to the last end, by the wall clock,
-# or by the time since boot where the wall clock was set meanwhile. A run with several tries has the earlier
-# ones in `tries`. Every null has its reason in `missing`.
+# The file exists from the run's begin, with state `started`, and is replaced as a whole at the end: a
+# reader never sees a part of it. Times are from the common start of the clients to the last end, by the
+# wall clock, or by the time since boot where the wall clock was set meanwhile. A run with several tries has
+# the earlier ones in `tries`. Every null has its reason in `missing`.
 #
-# A SIGTERM at the time limit is a time-out, before it a failure. The reason is one sentence: the first client
-# that failed, with the last message of its output. Nothing here judges the output: the parser does that.
+# A SIGTERM at the time limit is a time-out, before it a failure. The reason is one sentence: the first
+# client that failed, with the last message of its output. Nothing here judges the output: the parser does
+# that.
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 # --- JSON ------------------------------------------------------------------------------------

@@ -1,10 +1,10 @@
 #!/bin/bash
 # Containers of docker and podman. Part of steelyard.sh; implements the words of launcher_kinds.sh.
 #
-# A run never pulls an image: it must be on the node, and its id is a tag. The container runs as the user with
-# their groups; podman also works without root. Limits are the engine's,
-# without swap. An ordinary user's podman gets processors by affinity where it cannot use cpuset, and refuses
-# memory= where that controller is not delegated.
+# A run never pulls an image: it must be on the node, and its id is a tag. The container runs as the user
+# with their groups; podman also works without root. Limits are the engine's, without swap. An ordinary
+# user's podman gets processors by affinity where it cannot use cpuset, and refuses memory= where that
+# controller is not delegated.
 #
 # docker's processes are children of its daemon: the job's record does not count them (`no`). podman's leave
 # the job's cgroup: a sampler around the run counts them, a job's may not (`unknown`). Containers carry the

@@ -3,13 +3,13 @@
 # in pbs/tasks.sh. Part of steelyard.sh.
 #
 # The run's shell is on the job's first node. Clients there are its children, on other nodes tasks. The node
-# file says which nodes and slots the job has: a node with two lines has two slots. PBS gives a job no restart
-# count, so an attempt is the first unused number after the job id, and no memory limit (pbs_mom may have
-# one). The time limit was reached if pbs_mom has written so to the job's stderr.
+# file says which nodes and slots the job has: a node with two lines has two slots. PBS gives a job no
+# restart count, so an attempt is the first unused number after the job id, and no memory limit (pbs_mom may
+# have one). The time limit was reached if pbs_mom has written so to the job's stderr.
 #
-# What differs between the servers, or depends on the site, is read once at begin and kept in SY_PBS_*, since
-# nodes may not query the server and sy_without_scheduler unsets the job's variables. A job of Slurm's qsub is
-# Slurm's. An mpirun that was built with TM starts its daemons by pbs_mom.
+# What differs between the servers, or depends on the site, is read once at begin and kept in SY_PBS_*,
+# since nodes may not query the server and sy_without_scheduler unsets the job's variables. A job of Slurm's
+# qsub is Slurm's. An mpirun that was built with TM starts its daemons by pbs_mom.
 # shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
 
 SY_SCHEDULERS+=(pbs)

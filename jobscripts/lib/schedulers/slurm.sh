@@ -1,14 +1,14 @@
 #!/bin/bash
 # Jobs of Slurm; implements the words of scheduler.sh. Part of steelyard.sh.
 #
-# Clients are the tasks of one step, one on each node, or one for each container. A client's end does not end
-# the others. The step overlaps with others, binds nothing, and its own messages are in srun.err. A client is
-# stopped by scancel of its step: a signal to srun would kill it before it can remove its files.
+# Clients are the tasks of one step, one on each node, or one for each container. A client's end does not
+# end the others. The step overlaps with others, binds nothing, and its own messages are in srun.err. A
+# client is stopped by scancel of its step: a signal to srun would kill it before it can remove its files.
 #
-# Commands on other nodes are steps of the same job, and so are Open MPI's daemons: an mpirun's own support of
-# Slurm is not used, since it may be built for another release. SY_SLURM_* keep what sy_without_scheduler
-# unsets. Variables of SPANK options stay, so that daemons get the job's network condition. Podman's processes
-# leave Slurm's cgroup: whether they are counted is `unknown`.
+# Commands on other nodes are steps of the same job, and so are Open MPI's daemons: an mpirun's own support
+# of Slurm is not used, since it may be built for another release. SY_SLURM_* keep what sy_without_scheduler
+# unsets. Variables of SPANK options stay, so that daemons get the job's network condition. Podman's
+# processes leave Slurm's cgroup: whether they are counted is `unknown`.
 # shellcheck disable=SC2034,SC2153 # SY_* are steelyard.sh's
 
 SY_SCHEDULERS+=(slurm)

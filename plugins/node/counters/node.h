@@ -11,7 +11,6 @@
  * memory, and that what could not be read is SY_UNKNOWN, never 0. The kernel's own count of a job
  * is bpf/'s.
  *
- *
  * Files are opened once, as root, and read by pread. What costs much and changes slowly is read
  * less often than every sample; its last value is repeated in between. docs/sampler.md has the
  * table. */
