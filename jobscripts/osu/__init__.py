@@ -11,7 +11,7 @@ processes is compared, too. Rates must agree with the times or message rates of 
 
 latency_s is of the smallest message, every other figure of the largest one; those between stay in
 the output. Read are blocking tests of OSU's pt2pt and collective, and of IMB-MPI1. A table of
-another test, suite or language is rejected by its title: the run has an error and no figures.
+another test, suite or language is rejected by its title: the run has no figures, and the reason.
 osu_bw_fan_in and osu_bw_fan_out are rejected by the program's name, since their rate is of several
 ranks.
 """
