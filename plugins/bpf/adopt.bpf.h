@@ -180,6 +180,7 @@ static __always_inline void adopt_requested(const struct task_struct *task,
 		change_kind(task, known, request->kind);
 	else
 		adopt_task(task, request->job, request->kind);
+	request->added += !known; /* children whose ids are lower are adopted in the next pass */
 	if (!known && request->kind == SY_BPF_STEPD && request->faults != NO_FAULTS &&
 	    task == BPF_CORE_READ(task, group_leader))
 		note_if_late(task, request->job, request->faults);

@@ -204,19 +204,23 @@ def test_a_root_told_of_too_late(
 
 
 STEP = """import subprocess, sys
+if sys.argv[1:]:  # the child's id is lower, as after the last process id
+    open("/proc/sys/kernel/ns_last_pid", "w").write("400")
 child = subprocess.Popen(["sh", "-c", "head -c 4000000 /dev/zero >/dev/null; echo; read line"], stdin=0)
 sys.stdin.read()"""
 
 
+@pytest.mark.parametrize("order", [[], ["lower"]], ids=["ids rise", "the program's id is lower"])
 def test_a_step_whose_program_is_older_than_the_count_is_not_counted_by_it(
-    attach: Callable[..., Attached], tmp_path: Path
+    attach: Callable[..., Attached], tmp_path: Path, order: list[str]
 ) -> None:
     """On a busy node the sampler may begin when a step's program has done its work, and the step has
-    not had itself counted: what it had used until then was taken for an earlier job's."""
+    not had itself counted: what it had used until then was taken for an earlier job's. A program
+    whose process id was lower than its step's was not looked for at all."""
     daemon = tmp_path / "slurmstepd"  # by this name it is known as a step's daemon
     daemon.symlink_to(Path(sys.executable).resolve())
     process = subprocess.Popen(
-        [daemon, "-c", STEP], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [daemon, "-c", STEP, *order], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert process.stdin and process.stdout
     process.stdout.readline()  # written
