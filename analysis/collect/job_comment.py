@@ -30,6 +30,7 @@ def build_comment(view: JobView) -> dict[str, Any]:
         "partial": len(measured) < len(view.all_nodes) or None,
         "nodes_idle": sum(map(job_totals.is_idle, measured)),
         **{name: round_value(name, value) for name, (value, _) in totals.items()},
+        "memory_source": join_memory_sources(measured, totals["max_memory_bytes"][0]),
         "exclusive": has_exclusive_nodes(measured),
         "missing": group_by_reason(
             {name: why for name, (_, why) in totals.items() if why is not None}
@@ -139,6 +140,12 @@ def has_exclusive_nodes(records: list[Record]) -> bool | None:
     if False in flags:
         return False
     return True if flags and None not in flags else None
+
+
+def join_memory_sources(records: list[Record], memory_bytes: float | None) -> str | None:
+    """Return how the nodes' memory was counted; None: there is no figure of it."""
+    sources = {str(found) for record in records if (found := record.get("memory.source"))}
+    return ", ".join(sorted(sources)) or None if memory_bytes is not None else None
 
 
 def group_by_reason(missing: dict[str, str]) -> dict[str, list[str]]:

@@ -65,6 +65,27 @@ static void test_figures_of_processes_that_nobody_counted_are_no_totals(void)
 	free(text);
 }
 
+/* A cgroup, the sum of resident sets and the largest process differ by a factor of 2 to 4. */
+static void test_how_memory_was_counted_is_beside_it(void)
+{
+	static struct sy_tags tags;
+	struct sy_totals totals;
+	struct sy_comment comment = {.tags = &tags, .nodes = 1, .totals = &totals};
+	char *text;
+
+	(void)sy_totals_from_json(&totals,
+				  "{\"max_memory_bytes\":5000000,\"memory_source\":\"processes\"}");
+	text = format_short(&comment);
+	ok(strstr(text, "\"max_memory_bytes\":5000000,\"memory_source\":\"processes\"") != NULL,
+	   "its source: %s", text);
+	free(text);
+	(void)sy_totals_from_json(&totals,
+				  "{\"max_memory_bytes\":null,\"memory_source\":\"processes\"}");
+	text = format_short(&comment);
+	ok(!strstr(text, "memory_source"), "no source of what is not known");
+	free(text);
+}
+
 static void test_short_comment_says_what_is_not_known(void)
 {
 	static struct sy_tags tags;
@@ -165,6 +186,7 @@ int main(void)
 {
 	test_short_comment();
 	test_figures_of_processes_that_nobody_counted_are_no_totals();
+	test_how_memory_was_counted_is_beside_it();
 	test_short_comment_says_what_is_not_known();
 	test_refused();
 	test_order();

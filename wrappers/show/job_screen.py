@@ -202,10 +202,11 @@ def print_comment(view: JobView) -> None:
     of_nodes = {
         name: comment.get(name) if alone else None for name in METRICS if METRICS[name].is_of_node
     }
+    source = f" ({name})" if (name := comment.get("memory_source")) else ""
     console.print_line(
         f"  {format_joules(of_nodes['energy_j'])} (of the whole nodes), "
         f"{console.format_seconds(comment.get('cpu_s'))} of CPU, "
-        f"{format_binary(comment.get('max_memory_bytes'))} of memory, "
+        f"{format_binary(comment.get('max_memory_bytes'))} of memory{source}, "
         f"network of the whole nodes {console.format_bytes(of_nodes['rx_bytes'])} in, "
         f"{console.format_bytes(of_nodes['tx_bytes'])} out"
     )

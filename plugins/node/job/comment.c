@@ -22,6 +22,11 @@ static enum sy_exclusive read_exclusive(const json_t *value)
 	return json_integer_value(value) == 1 ? SY_ALONE : SY_SHARED;
 }
 
+static void copy_text(char *to, size_t size, const json_t *value)
+{
+	(void)snprintf(to, size, "%s", json_is_string(value) ? json_string_value(value) : "");
+}
+
 bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 {
 	json_t *document = json_loads(text, 0, NULL);
@@ -38,6 +43,8 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 	totals->exclusive = read_exclusive(json_object_get(document, "exclusive"));
 	totals->other_networks = json_object_get(document, "other_networks") != NULL;
 	totals->uncounted = json_object_get(document, "uncounted") != NULL;
+	copy_text(totals->memory_source, sizeof(totals->memory_source),
+		  json_object_get(document, "memory_source"));
 	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
 	json_decref(document);
 	return is_object;
@@ -205,6 +212,9 @@ static json_t *make_document(const struct sy_comment *comment, size_t tags)
 		if (is_listed(comment->totals, (enum sy_total)i))
 			(void)json_object_set_new(object, sy_total_facts[i].name,
 						  total_value(comment->totals, (enum sy_total)i));
+	if (is_reported(comment->totals, SY_MAX_MEMORY_BYTES) && *comment->totals->memory_source)
+		(void)json_object_set_new(object, "memory_source",
+					  json_string(comment->totals->memory_source));
 	put_scope(object, comment);
 	if (comment->netem) {
 		(void)json_object_set_new(object, "netem", json_string(comment->netem));
@@ -298,11 +308,6 @@ char *sy_comment_text(const struct sy_comment *comment)
 char *sy_comment_short(const struct sy_comment *comment)
 {
 	return format_fitting(comment, true);
-}
-
-static void copy_text(char *to, size_t size, const json_t *value)
-{
-	(void)snprintf(to, size, "%s", json_is_string(value) ? json_string_value(value) : "");
 }
 
 /* A reason of the record's start that it was not over yet is none. */

@@ -17,9 +17,10 @@ enum sy_exclusive { SY_NOT_SAID, SY_SHARED, SY_ALONE };
 struct sy_totals {
 	bool known[SY_TOTALS]; /* false: null, never 0 */
 	double value[SY_TOTALS];
-	bool no_gpus;	/* the node has none */
-	bool idle;	/* no step of the job has come to this node */
-	bool uncounted; /* not all that its processes have used was counted */
+	bool no_gpus;		/* the node has none */
+	bool idle;		/* no step of the job has come to this node */
+	bool uncounted;		/* not all that its processes have used was counted */
+	char memory_source[16]; /* as the record's memory.source; empty: not known */
 	enum sy_exclusive exclusive;
 	bool other_networks; /* programs of the job began in another network namespace */
 	time_t start;	     /* in the names of the sampler's files; 0: unknown */

@@ -7,6 +7,7 @@
 
 #include "base/json_document.h"
 #include "base/file.h"
+#include "counters/cgroup.h"
 #include "record/record.h"
 
 #define WHY_MAX 95 /* bytes: the record has it whole */
@@ -113,6 +114,7 @@ static bool is_uncounted(const struct sy_status *status)
 size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status *status, char *text,
 		      size_t size)
 {
+	const char *memory_source = sy_source_name(status->memory_source);
 	size_t used = 1;
 
 	text[0] = '{';
@@ -129,6 +131,9 @@ size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status 
 			    append(text, size - 1, used, fact->name,
 				   read_total(status, (enum sy_total)i), sy_is_micro(fact->unit));
 	}
+	if (memory_source && sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN)
+		used += (size_t)snprintf(text + used, size - 1 - used, ",\"memory_source\":\"%s\"",
+					 memory_source);
 	if (is_uncounted(status))
 		used = append(text, size - 1, used, "uncounted", 1, false);
 	if (status->other_networks)

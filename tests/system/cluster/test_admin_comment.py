@@ -93,6 +93,8 @@ def test_a_job_has_one_update_with_its_tags_and_totals(lab: Lab) -> None:
     comment = lab.comment(job)
     assert comment["tags"] == {"a": "b"}
     assert comment["elapsed_s"] >= 2
+    (record,) = lab.records(job, 1)
+    assert comment["memory_source"] == record["memory"]["source"]
     over = f"_job_complete: JobId={job} done"  # logged behind all updates
     until(lambda: over in log.read_text(), "its end", seen=log.read_text)
     assert completed(log, job) == [False, True]
@@ -181,6 +183,7 @@ def test_publish_fills_in_what_was_missed_and_no_more(lab: Lab) -> None:
         assert (comment["tags"], comment["nodes_measured"]) == ({"K": "It's `\""}, 1)
         assert comment["elapsed_s"] == pytest.approx(record["elapsed_s"], abs=1e-6)
         assert comment["cpu_s"] == pytest.approx(record["cpu"]["cpu_s"], abs=1e-6)
+        assert comment["memory_source"] == record["memory"]["source"]
     assert not tasks & {wish.job_id for wish in lab.publish().planned}
 
 
