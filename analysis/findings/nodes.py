@@ -101,9 +101,9 @@ SY13 = Kind(
     why="The job's use of a node cannot be separated from its neighbors'.",
     advice=(
         "Joules and network bytes are of the whole node, so they are left out where other "
-        "jobs may have shared it. Set `exclusive = true` in [job], or use `sbatch "
-        "--exclusive`. `steelyard report STUDY --energy-shares` gives lower and upper "
-        "bounds instead."
+        "jobs may have shared it. A study requests whole nodes unless [job] has "
+        "`exclusive = false`; other jobs need `sbatch --exclusive`. `steelyard report STUDY "
+        "--energy-shares` gives lower and upper bounds instead."
     ),
     example="1 of 25 records are of shared nodes.",
     source="docs/collect.md",

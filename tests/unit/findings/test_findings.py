@@ -14,6 +14,7 @@ from steelyard.analysis.findings import docs
 from steelyard.analysis.findings.finding import Finding, Kind
 from steelyard.analysis.findings.registry import RULES, find_all
 from steelyard.analysis.summary.summary import summarize
+from steelyard.wrappers.study.job import Job
 
 from .meters import counted_by, two_meters, unlike_parts
 
@@ -263,6 +264,13 @@ def test_names_of_nodes_as_levels_promise_no_type(synthetic: ModuleType, tmp_pat
     maker.rows["runs"] = json.loads(names)
     maker.factors["node_type"] = ["n1", "n2"]
     assert "SY30" not in found(maker, tmp_path)
+
+
+def test_the_advice_on_shared_nodes_is_not_what_studies_do_by_default() -> None:
+    """It was `exclusive = true`, which every study has unless it says otherwise."""
+    assert Job().exclusive
+    assert "exclusive = true" not in KINDS["SY13"].advice
+    assert "unless [job] has `exclusive = false`" in KINDS["SY13"].advice
 
 
 def test_other_vectors_are_named_on_both_sides(synthetic: ModuleType, tmp_path: Path) -> None:
