@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import random
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,8 +26,7 @@ def write_sessions(parent: Path, factors: Sequence[float], kernels: Sequence[str
     lines = []
     for place, (factor, kernel) in enumerate(zip(factors, kernels, strict=True)):
         name = f"2026-11-{place + 1:02}"
-        shutil.copytree(first_session(), folder / f"{name}.study")
-        change_session(folder / f"{name}.study", factor, kernel)
+        change_session(write_first_session(folder / f"{name}.study"), factor, kernel)
         began = FIRST_UNIX_S + 86400 * place
         lines.append(json.dumps({"name": name, "number": place + 1, "began_unix_s": began}))
     (folder / INDEX_FILE).write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -45,9 +43,17 @@ def change_session(session: Path, factor: float, kernel: str) -> None:
         )
 
 
+def write_first_session(folder: Path) -> Path:
+    """Make `folder`, a session of three runs of `app` on each of two nodes."""
+    folder.mkdir()
+    for name, content in first_session_files().items():
+        (folder / name).write_bytes(content)
+    return folder
+
+
 @functools.cache
-def first_session() -> Path:
-    """Make three runs of `app` on each of two nodes; one run failed, one is invalid."""
+def first_session_files() -> dict[str, bytes]:
+    """Return the files of that session, by name; one more run failed, one is invalid."""
     maker = StudyMaker("nightly", {"clients": [1]}, {"clients": 1})
     chance = random.Random(9)
     for repeat in range(1, 7):
@@ -66,7 +72,9 @@ def first_session() -> Path:
     run = maker.run("app", {}, {"clients": 1}, 8, valid=False)
     maker.result(run, "seconds", 99.0, "s")
     maker.run("app", {}, {"clients": 1}, 9, state="pending")
-    return maker.write(Path(tempfile.mkdtemp(prefix="steelyard-sessions-")))
+    with tempfile.TemporaryDirectory() as parent:
+        folder = maker.write(Path(parent))
+        return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def use_file(

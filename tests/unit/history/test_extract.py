@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import duckdb
@@ -16,7 +17,12 @@ from steelyard.analysis.history.extract_cache import CACHE_FILE, ReadSession, re
 from steelyard.analysis.history.history import read_history
 from steelyard.analysis.sources.session_files import list_sessions
 
-from .stored_sessions import change_session, first_session, write_sessions
+from .stored_sessions import (
+    change_session,
+    first_session_files,
+    write_first_session,
+    write_sessions,
+)
 
 
 def read(folder: Path) -> list[ReadSession]:
@@ -37,8 +43,19 @@ def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extract_cache, "read_extract", refuse)
 
 
-def test_an_extract_has_the_valid_completed_runs_and_the_nodes_states() -> None:
-    found = read_extract(first_session())
+def test_the_sessions_of_these_tests_leave_nothing_in_the_temporary_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each run of the tests left a folder in /tmp for each of its workers."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    first_session_files.cache_clear()
+    write_first_session(tmp_path / "a.study")
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_an_extract_has_the_valid_completed_runs_and_the_nodes_states(tmp_path: Path) -> None:
+    found = read_extract(write_first_session(tmp_path / "a.study"))
     (figure,) = found.figures
     assert (figure.variant, figure.label, figure.metric, figure.unit) == (
         "app", "clients=1", "seconds", "s",
