@@ -390,3 +390,19 @@ def test_what_other_users_have_put_into_tmp_holds_no_jobs_end(place: Place) -> N
         user.wait()
     assert told == "folders of user 12345 in /tmp were not all looked at within 7 s\n"
     wait_for("no process is left behind", lambda: not place("bash", "-c", "pgrep -U 12345 || :"))
+
+
+@needs_root
+def test_the_last_process_of_a_job_is_waited_for_for_some_seconds(place: Place) -> None:
+    """A killed run's shell may need a moment to end. Fifty looks without a pause took 0.1 s."""
+    host = Path("/proc/sys/kernel/hostname").read_text().strip()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    spaces = Path("/proc/self/ns/pid").stat().st_ino
+    place(
+        "bash", "-c", "mount -t tmpfs -o mode=1777 tmpfs /tmp && mkdir /tmp/steelyard.x.0.AAAAAAAA"
+    )
+    with subprocess.Popen(["sleep", "2"]) as last:
+        owner = f"{last.pid} {start_of(last.pid)} {spaces} {boot} {host} 7"
+        place("bash", "-c", f"echo '{owner}' >/tmp/.steelyard.x.0.AAAAAAAA")
+        told = place(LEFT, "sweep", "--job", "7", "--user", "0")
+    assert told == "/tmp/steelyard.x.0.AAAAAAAA of a run that was killed: removed\n"
