@@ -194,7 +194,7 @@ def undo(event, config):
     """Undo an incomplete begin; the job is refused whether this succeeds or not."""
     try:
         end(event, config)
-    except Exception as error:
+    except BaseException as error:  # an alarm, too
         log("end: %r" % error, event.job.id)
 
 

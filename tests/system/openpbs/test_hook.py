@@ -333,6 +333,21 @@ def test_an_end_that_fails_does_not_let_a_refused_job_run(mom: Mom, tmp_path: Pa
     assert told["refused"].startswith("steelyard: ")
 
 
+@pytest.mark.parametrize("at", ["begin", "end"])
+def test_an_alarm_does_not_let_a_job_run_without_its_condition(
+    mom: Mom, tmp_path: Path, at: str
+) -> None:
+    """PBS raises it as KeyboardInterrupt, also while an incomplete begin is undone."""
+    program = tmp_path / "hangs"
+    program.write_text(f'#!/bin/sh\n[ "$2" = {at} ] || exit 1\nkill -INT $PPID\nexec sleep 1\n')
+    program.chmod(0o755)
+    mom.config["node_program"] = str(program)
+    told = mom.run({"event": "EXECJOB_BEGIN", "job": job(Resource_List=DELAY)})
+    assert told["deleted"]
+    assert not told["accepted"]
+    assert mom.run({"event": "EXECJOB_BEGIN", "job": job()})["accepted"]
+
+
 def test_a_user_unknown_here(mom: Mom) -> None:
     stranger = {"users": {}}
     asked = mom.run({"event": "QUEUEJOB", "job": job(Resource_List=DELAY)}, **stranger)
