@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
     done = submit.submit(checked, folder, scheduler, args.retry_failed, scripts)
     if args.json:
         console.print_json(asdict(done) | ({"scripts": dict(scripts)} if scripts else {}))
-    elif scripts is not None:
+    elif scripts:
         for submission_id, text in scripts:
             print(f"# ---- submissions/{submission_id}.sh\n{text}")
     else:

@@ -118,6 +118,16 @@ def test_a_dry_run_writes_and_submits_nothing(
     assert slurm.jobs == {}
 
 
+def test_a_dry_run_says_that_nothing_is_missing(
+    slurm: Any, write_study: Write, capsys: Capture
+) -> None:
+    path = write_study()
+    submitted(path)
+    capsys.readouterr()
+    assert submitted(path, "--dry-run") == 0
+    assert capsys.readouterr().out.startswith("nothing to add: all 16 runs are done, waiting")
+
+
 def test_a_dry_run_is_what_is_submitted(slurm: Any, write_study: Write, capsys: Capture) -> None:
     path = write_study()
     submitted(path, "--dry-run", "--json")
