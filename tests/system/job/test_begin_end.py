@@ -421,10 +421,11 @@ def test_without_samples_nobody_knows_whether_the_job_came(node: Any) -> None:
 
 def test_what_was_read_before_sampling_was_switched_off_is_not_the_jobs_cpu(node: Any) -> None:
     """The first sample has seen the job's process, and the request comes after it."""
-    job = node.mom.start("7.srv", "sh", "-c", BURN.format(ms=300))
+    job = node.mom.start("7.srv", "sh", "-c", f"{BURN.format(ms=300)}; kill -STOP $$")
     node.begin("7.srv")
     wait_for("it is seen", lambda: job in node.watched("7.srv"))
     node.begin("7.srv", "--request=sample-rate=0")
+    node.mom.let_continue(job)
     node.mom.reap(job)
     totals = node.end("7.srv")
     record = node.record("7.srv")
