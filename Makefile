@@ -92,7 +92,7 @@ docs: $(VENV)/.test all man  ## what pages have from the code, the pages as a si
 # Of `steelyard` and its commands; those of the programs come with the build.
 man: $(VENV)/.ready
 	@$(VENV)/bin/python -c 'import argparse_manpage' 2>/dev/null || $(VENV)/bin/pip install -q --disable-pip-version-check -e '.[man]'
-	@$(VENV)/bin/python -P -m steelyard.wrappers.commands.man build/man/commands
+	@$(VENV)/bin/python -P -m steelyard.wrappers.commands.man_pages build/man/commands
 
 bench: setup  ## make bench BENCH=sampler: a benchmark of Steelyard itself
 	@test -f "bench/$(BENCH).py" || { echo "usage: make bench BENCH=NAME, one of: $(basename $(notdir $(wildcard bench/*.py)))" >&2; exit 2; }

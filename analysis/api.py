@@ -24,9 +24,9 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report.export import Relation, build_relations
-from steelyard.analysis.sources import session_files
-from steelyard.analysis.store.spool import Spool
-from steelyard.analysis.summary.condition_labels import check_label
+from steelyard.analysis.sources import study_sessions
+from steelyard.analysis.store.row_files import Spool
+from steelyard.analysis.summary.condition_parser import check_label
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import StudyData, read_study
 from steelyard.analysis.summary.study_database import connect_to_database
@@ -198,7 +198,8 @@ def load(study: str | Path, include_invalid: bool = False) -> Study:
     name, at, session = path.name.rpartition("@")
     if at and not path.exists():
         path = (
-            path.with_name(name.removesuffix(".toml") + session_files.SUFFIX) / f"{session}{SUFFIX}"
+            path.with_name(name.removesuffix(".toml") + study_sessions.SUFFIX)
+            / f"{session}{SUFFIX}"
         )
     beside = path.with_name(path.name.removesuffix(".toml") + SUFFIX)
     folder = path if path.is_dir() else beside

@@ -99,7 +99,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sy-collect-", dir=asked.dir) as name:
         folder = Path(name)
         made = collect_study.make(folder, asked.scale, asked.samples)
-        measured([sys.executable, "-P", "-c", "import steelyard.analysis.collect.merge"])
+        measured([sys.executable, "-P", "-c", "import steelyard.analysis.collect.collect"])
         time.sleep(file_changes.RACE_NS / 1e9)  # as in a study whose runs ended earlier
         load = [os.getloadavg()[0]]
         ours = collect(made)

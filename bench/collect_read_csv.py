@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 
 from steelyard.analysis.store.database import limit_memory
+from steelyard.analysis.store.row_files import quote_path, quote_text
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
-from steelyard.analysis.store.spool import quote_path, quote_text
 
 
 def main(record_dir: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, skewed
 
-from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL, INNER_LEVEL
+from steelyard.analysis.findings.drift_and_warm_up import DRIFT_LEVEL, INNER_LEVEL
 from steelyard.analysis.findings.nodes import NODE_P
 from steelyard.analysis.stats.bimodality import find_two_humps
 from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job, paired_p
@@ -24,7 +24,7 @@ from steelyard.analysis.summary.slopes import FactorLine, correct_p
 
 def tells_difference(ours: list[float], base: list[float]) -> bool:
     like = [value / 1.1 for value in ours]
-    p = (welch(like, base) or 0.0) * 1.25  # as summary_design.p_of_means: 4 % instead of 5 %
+    p = (welch(like, base) or 0.0) * 1.25  # as sampling_units.compute_means_p: 4 % instead of 5 %
     return p <= 0.05 and differs(compute_overhead(like, base, STOPPING_CONFIDENCE), p)
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.wrappers.cluster.cluster import Cluster
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 
 RUN_DIR = "/run/sy-bench"
 UDP_PORT, IPERF_PORT, TCP_PORT = 5391, 5392, 5393

@@ -26,7 +26,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from steelyard.analysis.sources.pbs import accounting_lines, server_log
+from steelyard.analysis.sources.pbs import accounting_lines, accounting_logs
 from steelyard.analysis.sources.pbs.field_values import JobId
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
@@ -98,7 +98,7 @@ def scan_per_s(rows: Sequence[str]) -> float:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "20261121").write_text("\n".join(rows) + "\n", encoding="utf-8")
         begun = time.process_time()
-        server_log.scan_logs(Path(folder), [JobId("99999999", None, None)])
+        accounting_logs.scan_logs(Path(folder), [JobId("99999999", None, None)])
         return len(rows) / (time.process_time() - begun)
 
 

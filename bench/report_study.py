@@ -23,7 +23,7 @@ from steelyard.analysis.store.database import (
     read_table_columns,
     replace_rows,
 )
-from steelyard.analysis.store.spool import Spool
+from steelyard.analysis.store.row_files import Spool
 
 RECORD = Path(__file__).parents[1] / "tests/data/records/complete/n1.1795251583.json"
 FACTORS: dict[str, list[Any]] = {

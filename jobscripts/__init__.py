@@ -7,7 +7,7 @@ shell library in lib/. parse.py reads its output, `out.CLIENT`.
 runs the parsers. `runscript` renders the script of one run, and `placeholders` are replaced in it.
 `output` and `output_noise` prepare a program's output for a parser. `mounts`, `cvmfs`,
 `client_usage`, `mpiprofile` and `pairs` read what the library recorded next to the output.
-`user_figures` are figures that a study describes itself. `userfiles` opens files that belong to
+`user_figures` are figures that a study describes itself. `regular_files` opens files that belong to
 users.
 
 A parser trusts no exit code. It checks that the output is complete, that it is of the requested

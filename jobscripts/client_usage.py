@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from steelyard.jobscripts.userfiles import read_regular
+from steelyard.jobscripts.regular_files import read_regular
 
 LINE = re.compile(r"([a-z_]{1,64})=([0-9]{1,18}(?:\.[0-9]{1,6})?)")
 MOST_BYTES = 4096

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.registry import Result
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 
 COUNTED = {
     "cvmfs_fetched_bytes": ("rx", "bytes"),

@@ -9,7 +9,7 @@ from pathlib import Path
 from steelyard.jobscripts.errors import OutputError
 from steelyard.jobscripts.pairs import number
 from steelyard.jobscripts.registry import Result
-from steelyard.jobscripts.userfiles import read_regular
+from steelyard.jobscripts.regular_files import read_regular
 
 MOST_BYTES = 1 << 30
 # In version 1 the threads' times were summed, which may exceed the elapsed time.

@@ -18,7 +18,7 @@ from typing import Any
 from steelyard.jobscripts import output_noise
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output_noise import Note
-from steelyard.jobscripts.userfiles import read_regular, read_tail
+from steelyard.jobscripts.regular_files import read_regular, read_tail
 
 MOST_BYTES = 64 << 20  # far more than any benchmark prints; faulty programs must not fill memory
 

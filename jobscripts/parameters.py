@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steelyard.jobscripts import environment, user_figures
+from steelyard.jobscripts import environment_table, user_figures
 from steelyard.jobscripts.errors import ParameterError, did_you_mean
-from steelyard.jobscripts.number_rules import NumberRule
+from steelyard.jobscripts.integer_rules import IntegerRule
 
 Value = int | float | str | bool
 
@@ -57,7 +57,7 @@ class Parameter:
     several: bool = False
     noted: bool = False
     only_with: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    numbers: tuple[NumberRule, ...] = ()
+    numbers: tuple[IntegerRule, ...] = ()
 
     @property
     def is_executed(self) -> bool:
@@ -160,7 +160,7 @@ CONVERT = {
     "bool": _bool,
     "size": _size,
     "figures": user_figures.canonical,
-    "environment": environment.canonical,
+    "environment": environment_table.canonical,
 }
 
 

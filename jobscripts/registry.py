@@ -22,7 +22,7 @@ from steelyard.jobscripts.errors import (
     ParameterError,
     UnknownBenchmarkError,
 )
-from steelyard.jobscripts.number_rules import read_number_rules
+from steelyard.jobscripts.integer_rules import read_integer_rules
 from steelyard.jobscripts.output import collect_notes
 from steelyard.jobscripts.output_noise import Note
 from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all, check_numbers
@@ -230,7 +230,7 @@ def load(name: str) -> Benchmark:
 
 def library() -> str:
     """Return the shell functions of all runs, which submit copies to STUDY/lib."""
-    first = LIBRARY / "steelyard.sh"
+    first = LIBRARY / "run_main.sh"
     rest = sorted(path for path in LIBRARY.rglob("*.sh") if path != first)
     return "\n".join(path.read_text(encoding="utf-8") for path in (first, *rest))
 
@@ -326,7 +326,7 @@ def _parameter(doc: Description, name: str) -> Parameter:
         several=section.flag("several", False),
         noted=section.flag("noted", False),
         only_with=_only_with(doc, section),
-        numbers=read_number_rules(section, list(doc.table("parameters").data)),
+        numbers=read_integer_rules(section, list(doc.table("parameters").data)),
     )
     if "default" not in section.data:
         section.fail("default", "missing: every parameter needs one")

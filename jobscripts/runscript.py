@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.jobscripts.environment import words
+from steelyard.jobscripts.environment_table import words
 from steelyard.jobscripts.parameters import shell_text
 from steelyard.jobscripts.registry import Benchmark
 

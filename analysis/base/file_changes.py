@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from steelyard.jobscripts.userfiles import WITHOUT_WAITING
+from steelyard.jobscripts.regular_files import WITHOUT_WAITING
 
 RACE_NS = 2_000_000_000
 MOST_FILES = 2000  # below one folder: to read more files again costs no more than to examine them

@@ -16,19 +16,19 @@ from typing import Protocol
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.cluster import day_files, jobs, stored_jobs
+from steelyard.analysis.cluster import day_files, job_row, stored_jobs
 from steelyard.analysis.cluster.database import (
     open_database,
     open_spools,
     replace_jobs,
     transaction,
 )
-from steelyard.analysis.cluster.jobs import Job, Key
+from steelyard.analysis.cluster.job_row import Job, Key
 from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.cluster.stored_jobs import StoredJobs
-from steelyard.analysis.sources.sacct_window import JobStart, Unreadable
+from steelyard.analysis.sources.cluster_sacct import JobStart, Unreadable
+from steelyard.analysis.store.row_files import Spool
 from steelyard.analysis.store.sample_store import make_scratch_folder
-from steelyard.analysis.store.spool import Spool
 
 DAY_S = 86400.0
 FIRST_S = 30 * DAY_S  # seconds before the first collect, by default
@@ -147,8 +147,8 @@ def import_jobs(
             work.done.gaps.append(
                 ("?", None, "accounting", f"a line of sacct names no job: {one.text!r}")
             )
-        elif one.row.start_unix_s is not None or jobs.is_over(one.row):
-            found[jobs.job_key(one.row)] = one
+        elif one.row.start_unix_s is not None or job_row.is_over(one.row):
+            found[job_row.job_key(one.row)] = one
     check_cluster(work, found)
     with transaction(work.connection):
         some = measure_changed_jobs(work, found)
@@ -171,7 +171,7 @@ def find_repeatable_key(one: JobStart, requested_until: float | None) -> bool:
     A job that ended before its span's end is in no later answer. Keeping such keys of a million
     jobs would take 250 MB. `requested_until` None: the job was queried by its id.
     """
-    if requested_until is None or not jobs.is_over(one.row):
+    if requested_until is None or not job_row.is_over(one.row):
         return True
     return (one.row.end_unix_s or 0.0) >= requested_until - CLOCK_GRAIN_S
 
@@ -202,11 +202,11 @@ def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[
     for offset, key in enumerate(unmeasured):
         if offset % AT_ONCE == 0:
             some = (found[one].row for one in unmeasured[offset : offset + AT_ONCE])
-            record_index.load(row for row in some if jobs.can_have_records(row))
+            record_index.load(row for row in some if job_row.can_have_records(row))
         begun, before = found[key], read.get(key, {})
         others = [at for other, at in starts.get(begun.row.job_id, ()) if other != key]
-        job = jobs.measure(begun, others, record_index, before)
-        is_same = key in have and have[key].facts == jobs.digest_accounting(begun)
+        job = job_row.measure(begun, others, record_index, before)
+        is_same = key in have and have[key].facts == job_row.digest_accounting(begun)
         count_job(work, key, job, key in have, is_same)
         now = {(node, checked.sha256) for node, checked in job.found.by_node.items()}
         if not is_same or now != {(node, checked.sha256) for node, checked in before.items()}:
@@ -217,7 +217,7 @@ def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[
 
 def is_done(have: StoredJobs | None, begun: JobStart) -> bool:
     """Whether nothing of the job is missing and its accounting is unchanged."""
-    return have is not None and have.is_settled and have.facts == jobs.digest_accounting(begun)
+    return have is not None and have.is_settled and have.facts == job_row.digest_accounting(begun)
 
 
 def count_job(work: Pass, key: Key, job: Job, is_known: bool, is_same: bool) -> None:
@@ -237,11 +237,11 @@ def store_jobs(work: Pass, found: Sequence[Job]) -> None:
         return
     with open_spools(work.connection, work.scratch) as spool:
         for job in found:
-            row = jobs.build_columns(job)
+            row = job_row.build_columns(job)
             spool["jobs"].write([row[name] for name in spool["jobs"].columns])
             write_records(spool["records"], job)
             for node, kind, reason in job.found.gaps:
-                spool["gaps"].write((*jobs.job_key(job.begun.row), node, kind, reason))
+                spool["gaps"].write((*job_row.job_key(job.begun.row), node, kind, reason))
     replace_jobs(work.connection, spool["jobs"], spool["records"], spool["gaps"])
 
 
@@ -250,7 +250,7 @@ def write_records(spool: Spool, job: Job) -> None:
     for checked in job.found.by_node.values():
         found = checked.record.columns()
         head = (
-            *jobs.job_key(job.begun.row),
+            *job_row.job_key(job.begun.row),
             checked.record.node,
             str(checked.record.path),
             checked.sha256,

@@ -23,7 +23,7 @@ from steelyard.analysis.store.database import (
     limit_memory,
     read_table_columns,
 )
-from steelyard.analysis.store.spool import Spool
+from steelyard.analysis.store.row_files import Spool
 
 FILE_NAME = "cluster.duckdb"
 LOCK = ".lock"

@@ -22,9 +22,9 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster.database import DAY, KEY, VERSION, build_schema, transaction
 from steelyard.analysis.store.database import open_side_engine
 from steelyard.analysis.store.export import OPTIONS
+from steelyard.analysis.store.row_files import quote_path, quote_text
 from steelyard.analysis.store.sample_store import format_day
-from steelyard.analysis.store.spool import quote_path, quote_text
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 
 MARK = "collected.json"
 FORMAT = "steelyard-cluster"

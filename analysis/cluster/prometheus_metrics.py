@@ -16,7 +16,7 @@ from typing import Any
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.cluster import day_files
 from steelyard.analysis.cluster.top import Line, compute_sums, make_duckdb_engine
-from steelyard.jobscripts.userfiles import OddFileError, read_regular
+from steelyard.jobscripts.regular_files import OddFileError, read_regular
 
 OTHERS = "(others)"
 USER = "user"

@@ -18,7 +18,7 @@ from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_packs import PackedFile
 from steelyard.analysis.sources.records import Record, RecordError, parse_record
 from steelyard.facts.quantities import METRICS, TOTALS
-from steelyard.jobscripts.userfiles import RECORD_BYTES, WRITABLE, open_regular
+from steelyard.jobscripts.regular_files import RECORD_BYTES, WRITABLE, open_regular
 
 TOUCHED_S = 60.0  # seconds; the sampler writes, renames and chowns a record within milliseconds
 LATE_S = 600.0  # seconds; a record is written when its job ends; two hosts' clocks may differ

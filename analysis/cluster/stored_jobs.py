@@ -10,10 +10,10 @@ from typing import Any
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.cluster.database import KEY
-from steelyard.analysis.cluster.jobs import Key
+from steelyard.analysis.cluster.job_row import Key
 from steelyard.analysis.cluster.record_trust import ReadRecord
+from steelyard.analysis.sources.cluster_sacct import JobStart
 from steelyard.analysis.sources.records import COLUMNS, FORMAT, VERSION, Record
-from steelyard.analysis.sources.sacct_window import JobStart
 
 KEYS = ", ".join(KEY)
 # Fields of a record that decide whether its totals are the job's, by the table's column.

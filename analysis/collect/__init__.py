@@ -1,7 +1,7 @@
 """Import of all sources into a study's database, matching of jobs to runs, and cross-checks.
 
-`merge.collect()` runs all steps in order. `accounting_import`, `record_import`, `sample_import` and
-`output_import` read one kind of source each. `job_index` matches jobs to runs by id and time,
+`collect.collect()` runs all steps in order. `accounting_import`, `record_import`, `sample_import`
+and `output_import` read one kind of source each. `job_index` matches jobs to runs by id and time,
 `attempts` combines accounting, submissions and run folders to attempts. `network` and
 `level_checks` decide whether a run was executed under its condition. `cross_checks` compares
 sources that count the same quantity. `unchanged_attempts` skips attempts that an earlier collect

@@ -20,7 +20,7 @@ from steelyard.analysis.collect.job_index import (
 from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.sources.accounting import FINAL_STATES, Accounting, AccountingRow, StepRow
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.analysis.store.spool import Spool, TextSpool
+from steelyard.analysis.store.row_files import Spool, TextSpool
 
 # An ended job may still be requeued or get its AdminComment; after this time it does not change.
 SETTLED_AFTER_S = 600.0

@@ -15,11 +15,11 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect.attempt_notes import read_client_node
 from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.tags_and_spans import read_client_node
 from steelyard.analysis.collect.unchanged_attempts import SETTLED
 from steelyard.analysis.store.database import read_table_columns, replace_rows
-from steelyard.analysis.store.spool import Spool
+from steelyard.analysis.store.row_files import Spool
 from steelyard.jobscripts import client_usage
 
 SUMS = ("cpu_s", "rchar_bytes", "wchar_bytes", "read_bytes", "write_bytes")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.sources import thinning
+from steelyard.analysis.sources import thinning_note
 from steelyard.analysis.sources.pbs.accounting_cells import HOOK
 from steelyard.facts.quantities import COUNTERS, METRICS
 
@@ -211,7 +211,7 @@ def write_checks(connection: DuckDBPyConnection) -> None:
         "whole_samples": "SELECT * FROM sources SEMI JOIN "
         "(SELECT * FROM whole_records WHERE samples_lost IS NOT DISTINCT FROM 0) "
         "USING (run_id, attempt, node) "
-        f"WHERE reason IS NULL OR starts_with(reason, '{thinning.WORDS}')",
+        f"WHERE reason IS NULL OR starts_with(reason, '{thinning_note.WORDS}')",
         "samples_sums": make_sums_sql("whole_samples", "true"),
         "records_sums": make_sums_sql("whole_records", "true"),
     }

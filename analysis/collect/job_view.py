@@ -18,7 +18,7 @@ from steelyard.analysis.collect.record_import import (
     find_incomplete_reason,
     format_stray_record,
 )
-from steelyard.analysis.sources import admin_comment, thinning
+from steelyard.analysis.sources import admin_comment, thinning_note
 from steelyard.analysis.sources.accounting import Accounting, AccountingRow, Allocation, StepRow
 from steelyard.analysis.sources.record_folders import (
     Window,
@@ -341,7 +341,7 @@ def note_record_problems(view: JobView, record: Record, with_samples: bool) -> N
         view.missing.append(f"{record.node}: {reason}")
     if note := describe_clock_set(record):
         view.notes.append(note)
-    if note := thinning.read_note(record.samples_path) if with_samples else None:
+    if note := thinning_note.read_note(record.samples_path) if with_samples else None:
         view.notes.append(f"{record.node}: {note}")
     view.refused += find_unmet_conditions(record)
 

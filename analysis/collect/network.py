@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.sources.records import Record, find_value, has_kind
-from steelyard.jobscripts.userfiles import read_tail
+from steelyard.jobscripts.regular_files import read_tail
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.attempts import Attempt

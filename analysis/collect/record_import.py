@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
-from steelyard.analysis.sources import thinning
+from steelyard.analysis.sources import thinning_note
 from steelyard.analysis.sources.accounting_readers import READERS
-from steelyard.analysis.sources.pbs import node_settings
+from steelyard.analysis.sources.pbs import record_dir
 from steelyard.analysis.sources.record_folders import DAY_S, MANY_DAYS, Window, find_job_folders
 from steelyard.analysis.sources.records import Record, RecordError, parse_record_name, read_record
-from steelyard.analysis.store.spool import NO_ROOM
-from steelyard.jobscripts.userfiles import (
+from steelyard.analysis.store.row_files import NO_ROOM
+from steelyard.jobscripts.regular_files import (
     BULK_BYTES,
     RECORD_BYTES,
     WRITABLE,
@@ -43,9 +43,7 @@ def find_default_record_dirs() -> list[Path]:
     STEELYARD_RECORD_DIR comes first, then this host's PBS settings, then the default.
     """
     setting = os.environ.get("STEELYARD_RECORD_DIR")
-    return [
-        Path(setting) if setting else node_settings.read_record_dir() or Path(DEFAULT_RECORD_DIR)
-    ]
+    return [Path(setting) if setting else record_dir.read_record_dir() or Path(DEFAULT_RECORD_DIR)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,11 @@ def has_more_samples(copy: Path, source: Path) -> bool:
         is_old = copy.stat().st_mtime_ns == source.stat().st_mtime_ns
     except OSError:
         return False
-    return is_old and thinning.read_note(source) is not None and thinning.read_note(copy) is None
+    return (
+        is_old
+        and thinning_note.read_note(source) is not None
+        and thinning_note.read_note(copy) is None
+    )
 
 
 def copy_into_study(source: Path, target: Path) -> None:

@@ -18,7 +18,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.base.background_threads import Background, OrderedWorker
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.record_import import Gap
-from steelyard.analysis.sources import sample_library, thinning
+from steelyard.analysis.sources import sample_library, thinning_note
 from steelyard.analysis.sources.sample_csv import (
     TextBatch,
     find_refused,
@@ -28,11 +28,11 @@ from steelyard.analysis.sources.sample_csv import (
 from steelyard.analysis.sources.sample_rows import ROWS, Room, RowBatch, Text, TextBuffer
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.database import open_side_engine
+from steelyard.analysis.store.row_files import NO_ROOM, Spool, replace_lone_surrogates
 from steelyard.analysis.store.sample_store import KEY, Parts, format_day, make_scan
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
-from steelyard.analysis.store.spool import NO_ROOM, Spool, replace_lone_surrogates
 from steelyard.facts.quantities import COUNTERS
-from steelyard.jobscripts.userfiles import open_regular
+from steelyard.jobscripts.regular_files import open_regular
 
 BATCH_BYTES = 256_000_000  # combined before DuckDB reads them: limits the disk space
 BATCHES = 64  # open at once, one for each day and set of columns
@@ -167,7 +167,7 @@ class Loader:
             if problem is not None:
                 return 0, problem
             lines, is_complete = self._read_lines(number, file, source, columns)
-        fewer = thinning.read_note(file.path) if thinning.COLUMN in columns else None
+        fewer = thinning_note.read_note(file.path) if thinning_note.COLUMN in columns else None
         return lines, "; ".join(filter(None, (None if is_complete else CUT, fewer))) or None
 
     def _read_lines(

@@ -1,4 +1,4 @@
-"""Writes the results of the merge into the tables of the database."""
+"""Writes the results of `collect` into the tables of the database."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import attempt_notes, level_checks, network
+from steelyard.analysis.collect import level_checks, network, tags_and_spans
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.output_import import Output
 from steelyard.analysis.collect.record_import import Gap
@@ -19,9 +19,9 @@ from steelyard.analysis.collect.unchanged_attempts import SETTLED, Key
 from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
 from steelyard.analysis.sources.study_files import Plan, PlannedRun
 from steelyard.analysis.store.database import SCHEMA_VERSION, read_table_columns, replace_rows
-from steelyard.analysis.store.spool import Spool
+from steelyard.analysis.store.row_files import Spool
 from steelyard.facts.quantities import TOTALS
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 
 ATTEMPT_COLUMNS = (
     "run_id",
@@ -243,11 +243,11 @@ def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scr
     ):
         for attempt in attempts:
             run = (attempt.run_id, attempt.attempt)
-            for (node, key), value in attempt_notes.read_tags(attempt).items():
+            for (node, key), value in tags_and_spans.read_tags(attempt).items():
                 tags.write((*run, node, key, value))
-            for used in attempt_notes.read_used_files(attempt):
+            for used in tags_and_spans.read_used_files(attempt):
                 environment.write((*run, *dataclasses.astuple(used)))
-            for span in attempt_notes.read_spans(attempt):
+            for span in tags_and_spans.read_spans(attempt):
                 spans.write((*run, *dataclasses.astuple(span)))
     for spool in (tags, environment, spans):
         replace_rows(connection, spool.path.stem, spool, SETTLED)

@@ -10,14 +10,14 @@ from steelyard.analysis.figures.box_plot import draw_boxes
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.line_plot import draw_lines
-from steelyard.analysis.figures.stacked_bars import draw_stack
+from steelyard.analysis.figures.mpi_time_shares import draw_stack
 from steelyard.analysis.stats.rates import is_rate
 from steelyard.analysis.summary.factor_axes import find_axes
 from steelyard.analysis.summary.factor_series import build_factor_series
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.tolerances import find_axis_tolerances
+from steelyard.analysis.summary.tolerated_levels import find_axis_tolerances
 
 TIME, ENERGY = "elapsed_s", "energy_j"
 MAX_THROUGHPUTS = 2  # secondary metrics, over network conditions

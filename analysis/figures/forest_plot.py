@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing
-from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.overhead import Direction, format_percent, format_percent_range
@@ -117,8 +116,8 @@ def plot_forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
         draw_panel(axes, lines, better, narrow)
     draw_legend(figure, rows, 1 if narrow else 3)
     title = f"{summary.data.meta.study}: overheads against the baseline"
-    figures_labels.set_title(
-        figure, figures_labels.shorten_name(title, NARROW_LETTERS if narrow else 84)
+    short_labels.set_title(
+        figure, short_labels.shorten_name(title, NARROW_LETTERS if narrow else 84)
     )
     return Drawing(
         name=drawing.make_slug("overheads", *(("narrow",) if narrow else ())),
@@ -219,7 +218,7 @@ def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
     """Write headings in bold, and rows with their overhead and interval."""
     axes.set_yticks([])
     most = count_name_letters(lines) if narrow else LETTERS
-    short = figures_labels.shorten_names(list(dict.fromkeys(line.name for line in lines)), most)
+    short = short_labels.shorten_names(list(dict.fromkeys(line.name for line in lines)), most)
     for y, line in enumerate(lines):
         name, text = short[line.name], format_overhead(line.row) if line.row else ""
         weight = "normal" if line.row else "bold"

@@ -9,10 +9,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, network_steps
-from steelyard.analysis.figures import labels as figures_labels
+from steelyard.analysis.figures import drawing, link_time_series, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
-from steelyard.analysis.job import counter_readings
+from steelyard.analysis.job import repeated_readings
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_database import open_database
@@ -48,7 +47,7 @@ class Trace:
     group: Group
     run: Run
     nodes: dict[str, list[Rate]]
-    steps: network_steps.Steps = field(default_factory=dict)  # of a link that varied
+    steps: link_time_series.Steps = field(default_factory=dict)  # of a link that varied
 
     @property
     def end_s(self) -> float:
@@ -75,7 +74,7 @@ def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing
     """
     chosen = {variant: choose_runs(summary, variant) for variant in variants}
     runs = [run for pairs in chosen.values() for _, run in pairs]
-    samples, steps = read_rates(summary, runs), network_steps.read_steps(summary, runs)
+    samples, steps = read_rates(summary, runs), link_time_series.read_steps(summary, runs)
     drawings = []
     for variant, pairs in chosen.items():
         sampled = [
@@ -139,7 +138,7 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
         ).fetchall()
         timed = connection.execute(
             f"SELECT run_id, node FROM records WHERE (run_id, attempt) IN ({marks}) "
-            f"AND (record->>'$.{counter_readings.TICKS}')::BIGINT > 0",
+            f"AND (record->>'$.{repeated_readings.TICKS}')::BIGINT > 0",
             keys,
         ).fetchall()
     by_timer = {*timed}
@@ -167,7 +166,7 @@ def compute_rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
     columns = [
         compute_rates_at(
             [(line[0], line[column]) for line in spaced],
-            counter_readings.find_idle_s(counter, by_timer),
+            repeated_readings.find_idle_s(counter, by_timer),
             times,
         )
         for counter, column in zip(COUNTERS, range(1, len(spaced[0])), strict=False)
@@ -185,7 +184,7 @@ def compute_rates_at(
 ) -> list[float | None]:
     """Return the rate of one counter in each of the periods."""
     known = [(at_s, value) for at_s, value in samples if at_s is not None and value is not None]
-    grown = counter_readings.compute_rates(counter_readings.find_new_readings(known, idle_s))
+    grown = repeated_readings.compute_rates(repeated_readings.find_new_readings(known, idle_s))
     ends = [end for _, end, _ in grown]
     places = [bisect_left(ends, end) for _, end in times]
     return [
@@ -220,13 +219,13 @@ def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     panels.append(draw_cpu)
     if traffic := any(v for trace in traces for v in list_network_rates(trace)):
         panels.append(draw_network)
-    varied = network_steps.has_variation([trace.steps for trace in traces])
+    varied = link_time_series.has_variation([trace.steps for trace in traces])
     panels += [partial(draw_link, quantity) for quantity in varied]
     figure = drawing.new_figure(0.8 + 1.2 * len(panels))
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
     highest = [0.0] * len(panels)
     conditions = [trace.group.label for trace in traces]
-    labels = figures_labels.wrap_titles(conditions, TITLE // len(traces))
+    labels = short_labels.wrap_titles(conditions, TITLE // len(traces))
     for column, trace in enumerate(traces):
         for row, panel in enumerate(panels):
             panel(grid[row, column], traces, trace)
@@ -236,7 +235,7 @@ def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
         grid[-1, column].set_xlim(left=0)  # after all panels exist, which share the axis
         grid[-1, column].set_xlabel("time since the job's start (s)")
         grid[0, column].set_title(f"{labels[column]}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
-    figures_labels.set_title(figure, variant)
+    short_labels.set_title(figure, variant)
     for row in range(len(panels)):
         for column in range(1, len(traces)):
             grid[row, column].set_ylabel("")
@@ -308,9 +307,9 @@ def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
 
 
 def draw_link(
-    quantity: network_steps.Quantity, axes: Axes, traces: list[Trace], trace: Trace
+    quantity: link_time_series.Quantity, axes: Axes, traces: list[Trace], trace: Trace
 ) -> None:
-    network_steps.draw_steps(axes, quantity, trace.steps, trace.end_s)
+    link_time_series.draw_steps(axes, quantity, trace.steps, trace.end_s)
 
 
 def list_network_rates(trace: Trace) -> list[float]:

@@ -1,7 +1,7 @@
 """Findings: what a reader must know before trusting the numbers of a study.
 
 A rule reads a summary and yields findings; each kind has a code (SY01 …), a severity and an advice
-(`finding`). The rules are grouped by subject: `runs`, `comparisons`, `spread`, `changes_over_time`,
+(`finding`). The rules are grouped by subject: `runs`, `comparisons`, `spread`, `drift_and_warm_up`,
 `nodes`, `records`, `sources`, `network`. `registry.find_all()` applies them all; `docs` writes
 their list into docs/findings.md (`make docs`; a test refuses a stale page).
 

@@ -19,8 +19,8 @@ from steelyard.analysis.findings.finding import (
 )
 from steelyard.analysis.stats.overhead import EXACT, SHOWN
 from steelyard.analysis.stats.planning import MIN_PILOT, repeats_assured
-from steelyard.analysis.summary.design import group_samples, sample_means
 from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.sampling_units import group_samples, sample_means
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
 

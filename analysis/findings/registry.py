@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steelyard.analysis.findings import (
-    changes_over_time,
     comparisons,
+    drift_and_warm_up,
     network,
     nodes,
     records,
@@ -17,7 +17,7 @@ from steelyard.analysis.findings import (
 from steelyard.analysis.findings.finding import Finding, Rule, Severity
 from steelyard.analysis.summary.summary import Summary
 
-SUBJECTS = (runs, comparisons, spread, changes_over_time, nodes, records, sources, network)
+SUBJECTS = (runs, comparisons, spread, drift_and_warm_up, nodes, records, sources, network)
 RULES: tuple[Rule, ...] = tuple(
     sorted(
         (rule for subject in SUBJECTS for rule in subject.RULES), key=lambda rule: rule.kind.code

@@ -15,8 +15,8 @@ from steelyard.analysis.findings.finding import (
 )
 from steelyard.analysis.stats.bimodality import MIN_VALUES, find_two_humps
 from steelyard.analysis.stats.number_format import format_quantity
-from steelyard.analysis.summary.design import job_means, sample_word
 from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.sampling_units import job_means, sample_word
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
 

@@ -1,7 +1,7 @@
 """One job or several, without a study: allocation and usage, time series, differences.
 
 `usage` compares what was allocated with what was used, `advice` derives what to request next time.
-`time_series` reads rates and levels from samples, `counter_readings` decides which samples are new
+`time_series` reads rates and levels from samples, `repeated_readings` decides which samples are new
 readings of a counter. `pressure` and `gpus` read their parts of the record. `job_array` combines an
 array's tasks, `differences` compares two jobs, `job_lookup` looks up several. `host_record` and
 `host_share` join a guest's job with its hypervisor's record.

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.collect.job_samples import load_samples
-from steelyard.analysis.job import counter_readings
+from steelyard.analysis.job import repeated_readings
 from steelyard.analysis.job.host_share import Points, compute_host_share, interpolate_value
-from steelyard.analysis.sources import thinning
+from steelyard.analysis.sources import thinning_note
 from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
-from steelyard.jobscripts.userfiles import read_tail
+from steelyard.jobscripts.regular_files import read_tail
 
 COUNTERS = {
     "energy_j": "J",
@@ -149,7 +149,7 @@ def build_side(
         if value is None:
             reason = record.missing_reason(PATHS[counter])
             missing[counter] = reason or "its samples do not cover all of the job's time"
-    return Side(record, lines, used, missing, thinning.read_note(record.samples_path))
+    return Side(record, lines, used, missing, thinning_note.read_note(record.samples_path))
 
 
 def select_points(lines: Sequence[Line], counter: str) -> Points:
@@ -179,8 +179,8 @@ def compute_rates(
     samples = [
         (s, v) for s, v in ((line[0], line[column]) for line in side.lines) if s and v is not None
     ]
-    idle_s = counter_readings.find_idle_s(counter, counter_readings.is_by_timer(side.record))
-    grown = counter_readings.compute_rates(counter_readings.find_new_readings(samples, idle_s))
+    idle_s = repeated_readings.find_idle_s(counter, repeated_readings.is_by_timer(side.record))
+    grown = repeated_readings.compute_rates(repeated_readings.find_new_readings(samples, idle_s))
     inside = [(b, rate) for a, b, rate in grown if b > a + 1e-3 and b > begin and a < end]
     return [b - begin for b, _ in inside], [rate for _, rate in inside]
 

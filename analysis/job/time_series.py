@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.collect.job_samples import load_job_samples
-from steelyard.analysis.job import counter_readings
+from steelyard.analysis.job import repeated_readings
 from steelyard.analysis.sources.records import Record
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def read_loaded_jobs(
     ):
         connection.execute("ALTER VIEW samples RENAME TO samples_of_all")
         for job, records in jobs.items():
-            timed = [n for n, record in records.items() if counter_readings.is_by_timer(record)]
+            timed = [n for n, record in records.items() if repeated_readings.is_by_timer(record)]
             statement = (
                 "CREATE OR REPLACE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
             )
@@ -106,7 +106,7 @@ def read_loaded_jobs(
 def read_series(
     connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES
 ) -> JobTimeSeries | None:
-    """Return the series from the tables `samples` and `by_timer` (counter_readings.py)."""
+    """Return the series from the tables `samples` and `by_timer` (repeated_readings.py)."""
     found = connection.execute(
         "SELECT node, count(*), min(unix_s), max(unix_s) FROM samples WHERE unix_s IS NOT NULL "
         "GROUP BY node ORDER BY node"
@@ -147,7 +147,7 @@ def read_counter_edges(
     piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
     rows = connection.execute(
         f"SELECT node, min(unix_s), min(value), max(unix_s), max(value) "
-        f"FROM ({counter_readings.make_readings_sql(counter)}) "
+        f"FROM ({repeated_readings.make_readings_sql(counter)}) "
         f"WHERE value IS NOT NULL AND unix_s IS NOT NULL GROUP BY node, {piece} "
         "ORDER BY node, min(unix_s)",
         [start, width],

@@ -16,7 +16,7 @@ from typing import Any
 
 from steelyard.analysis.collect.level_checks import KERNEL_RELEASE as KERNEL
 from steelyard.analysis.collect.network import FACTOR as NETWORK
-from steelyard.analysis.papers.claims import ABSENT, Above, Facts
+from steelyard.analysis.papers.claim_files import ABSENT, Above, Facts
 from steelyard.analysis.summary.factor_axes import (
     UNITS,
     Specification,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from steelyard.analysis.findings.docs import PAGE, format_table
-from steelyard.analysis.papers.jungels2012.findings import KINDS
+from steelyard.analysis.papers.jungels2012.measurement_findings import KINDS
 from steelyard.jobscripts.docs import between, rewrite
 
-BEGIN = "<!-- from analysis/papers/jungels2012/findings.py: make docs -->"
-END = "<!-- end of what is from analysis/papers/jungels2012/findings.py -->"
+BEGIN = "<!-- from analysis/papers/jungels2012/measurement_findings.py: make docs -->"
+END = "<!-- end of what is from analysis/papers/jungels2012/measurement_findings.py -->"
 
 
 def update_page(page: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.papers.claims import (
+from steelyard.analysis.papers.claim_files import (
     Claim,
     Contradiction,
     Facts,
@@ -15,7 +15,7 @@ from steelyard.analysis.papers.claims import (
     read_contradictions,
 )
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.printed_values import PrintedComparison
+from steelyard.analysis.papers.printed_comparisons import PrintedComparison
 from steelyard.analysis.papers.verdicts import Kind
 from steelyard.analysis.report.figures import Draw
 

@@ -13,13 +13,13 @@ from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.papers.bourilkov2012.paper import PAPER as BOURILKOV
 from steelyard.analysis.papers.claims_figure import draw_claims
+from steelyard.analysis.papers.condition_pairs import label_summaries
 from steelyard.analysis.papers.conditions import Studies
 from steelyard.analysis.papers.derived_rows import build_derived_rows
 from steelyard.analysis.papers.jungels2012.paper import PAPER as JUNGELS
 from steelyard.analysis.papers.kommeri2016.paper import PAPER as KOMMERI
-from steelyard.analysis.papers.pairs import label_summaries
 from steelyard.analysis.papers.paper import Paper
-from steelyard.analysis.papers.printed_values import (
+from steelyard.analysis.papers.printed_comparisons import (
     PrintedComparison,
     build_printed_tables,
     compare_values,

@@ -14,7 +14,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import NamedTuple
 
-from steelyard.analysis.papers.claims import Claim
+from steelyard.analysis.papers.claim_files import Claim
+from steelyard.analysis.papers.condition_pairs import (
+    Pair,
+    describe_study_differences,
+    find_pairs,
+    find_twins,
+)
 from steelyard.analysis.papers.conditions import (
     LAUNCHER,
     Studies,
@@ -22,7 +28,6 @@ from steelyard.analysis.papers.conditions import (
     describe_other_sizes,
     format_facts,
 )
-from steelyard.analysis.papers.pairs import Pair, describe_study_differences, find_pairs, find_twins
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import judge
 

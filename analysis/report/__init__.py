@@ -1,9 +1,9 @@
 """Report, tables and exports of a collected study.
 
 `page` renders one HTML file that opens offline, from `answer` (the result in sentences), `tables`,
-`slopes`, `tolerances`, `scaling`, `network`, `latency_share`, `node_comparisons`, `environment` and
-`figures`. `terminal_text` prints a summary on a terminal, `json_document` has every number for
-programs, `export` and `latex_tables` write tables as files, and `history_text` and
+`slopes`, `tolerated_levels`, `scaling`, `network`, `latency_share`, `node_comparisons`,
+`environment` and `figures`. `terminal_text` prints a summary on a terminal, `json_document` has
+every number for programs, `export` and `latex_tables` write tables as files, and `history_text` and
 `history_document` report a history. A paper adds sections (`page.Extra`); calibration.html.j2 is
 the page of `steelyard calibrate`.
 

@@ -23,7 +23,7 @@ from steelyard.analysis.report.phrases import (
     join_phrases,
 )
 from steelyard.analysis.stats.overhead import SHOWN, Direction
-from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.energy_bounds import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_data import list_within_factors

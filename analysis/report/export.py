@@ -22,14 +22,14 @@ from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.report.latex_tables import build_latex_tables
 from steelyard.analysis.report.node_comparisons import node_documents
 from steelyard.analysis.report.scaling_document import law_rows, optimum_document, scaling_rows
-from steelyard.analysis.report.tolerances import tolerance_document
-from steelyard.analysis.store.spool import Spool, quote_text
+from steelyard.analysis.report.tolerated_levels import tolerance_document
+from steelyard.analysis.store.row_files import Spool, quote_text
 from steelyard.analysis.summary.latency_share import build_split_rows
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.scaling import build_scaling_curves, find_optima
 from steelyard.analysis.summary.slopes import fit_factor_lines
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.tolerances import find_tolerances
+from steelyard.analysis.summary.tolerated_levels import find_tolerances
 
 TEXT, NUMBER, COUNT, FLAG, LIST = "VARCHAR", "DOUBLE", "BIGINT", "BOOLEAN", "VARCHAR[]"
 

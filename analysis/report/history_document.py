@@ -15,7 +15,7 @@ from steelyard.analysis.report.history_text import (
     describe_event,
     describe_history,
 )
-from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.sources.study_sessions import Session
 from steelyard.analysis.stats.change_points import MIN_SESSIONS, Drift
 from steelyard.analysis.stats.overhead import Overhead
 from steelyard.analysis.summary.machine_tags import tag_label

@@ -21,7 +21,7 @@ from steelyard.analysis.report.phrases import (
     describe_overhead,
     join_phrases,
 )
-from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.sources.study_sessions import Session
 from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.change_points import MIN_SESSIONS, Change, Drift
 from steelyard.analysis.stats.number_format import format_mean, format_quantity

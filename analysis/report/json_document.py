@@ -14,7 +14,7 @@ from steelyard.analysis.report.latency_share import split_document
 from steelyard.analysis.report.network import network_document
 from steelyard.analysis.report.node_comparisons import node_documents
 from steelyard.analysis.report.scaling_document import optimum_document, scaling_document
-from steelyard.analysis.report.tolerances import tolerance_document
+from steelyard.analysis.report.tolerated_levels import tolerance_document
 from steelyard.analysis.stats.proportion import unseen_share
 from steelyard.analysis.summary.latency_share import MODEL, build_split_rows
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
@@ -22,7 +22,7 @@ from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.scaling import build_scaling_curves, find_optima
 from steelyard.analysis.summary.slopes import FactorLine, fit_factor_lines
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.tolerances import find_tolerances
+from steelyard.analysis.summary.tolerated_levels import find_tolerances
 
 FORMAT, VERSION = "steelyard-report", 1
 

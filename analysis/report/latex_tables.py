@@ -13,7 +13,7 @@ from steelyard.analysis.report.latency_share import build_split_section
 from steelyard.analysis.report.scaling import build_scaling_section
 from steelyard.analysis.report.slopes import build_slope_table
 from steelyard.analysis.report.tables import Table, format_label, format_p
-from steelyard.analysis.report.tolerances import build_tolerance_section
+from steelyard.analysis.report.tolerated_levels import build_tolerance_section
 from steelyard.analysis.stats.number_format import (
     MISSING,
     choose_prefix,

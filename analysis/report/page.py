@@ -46,7 +46,7 @@ from steelyard.analysis.report.node_comparisons import build_node_section
 from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
 from steelyard.analysis.report.slopes import build_slope_table
 from steelyard.analysis.report.tables import Table
-from steelyard.analysis.report.tolerances import build_tolerance_section
+from steelyard.analysis.report.tolerated_levels import build_tolerance_section
 from steelyard.analysis.summary.optimum import find_numeric_optima
 from steelyard.analysis.summary.summary import Summary, is_main
 

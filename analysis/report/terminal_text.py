@@ -10,7 +10,7 @@ from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.phrases import format_mean_and_n
 from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
 from steelyard.analysis.report.tables import format_baseline
-from steelyard.analysis.report.tolerances import build_tolerance_sentences
+from steelyard.analysis.report.tolerated_levels import build_tolerance_sentences
 from steelyard.analysis.summary.optimum import find_numeric_optima
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import list_within_factors

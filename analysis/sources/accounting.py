@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, Self
 
-from steelyard.analysis.store.spool import TextSpool
+from steelyard.analysis.store.row_files import TextSpool
 
 SEPARATOR = TextSpool.DELIMITER
 

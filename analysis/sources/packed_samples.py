@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources.thinning import COLUMN as THINNED
-from steelyard.analysis.store.spool import quote_identifier
+from steelyard.analysis.sources.thinning_note import COLUMN as THINNED
+from steelyard.analysis.store.row_files import quote_identifier
 from steelyard.facts.quantities import COLUMNS, TOTALS
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.records import parse_record_name
-from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
+from steelyard.jobscripts.regular_files import RECORD_BYTES, read_regular
 
 MARK = ".steelyard-records"
 DAY_S = 86400

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.sources import packed_samples
-from steelyard.analysis.store.spool import escape_pattern, quote_path
+from steelyard.analysis.store.row_files import escape_pattern, quote_path
 
 if TYPE_CHECKING:
     import duckdb

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.base.errors import SteelyardError
-from steelyard.analysis.store.spool import parse_json
+from steelyard.analysis.store.row_files import parse_json
 from steelyard.facts.quantities import TOTALS
-from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
+from steelyard.jobscripts.regular_files import RECORD_BYTES, read_regular
 
 FORMAT, VERSION = "steelyard-record", 1
 

@@ -17,11 +17,11 @@ from typing import BinaryIO
 
 from duckdb import DuckDBPyConnection
 
+from steelyard.analysis.store.row_files import quote_path
 from steelyard.analysis.store.sample_store import Part, Parts
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
-from steelyard.analysis.store.spool import quote_path
 from steelyard.jobscripts.plurals import counted, inflect
-from steelyard.jobscripts.userfiles import open_regular
+from steelyard.jobscripts.regular_files import open_regular
 
 NEEDED = ("unix_s", "elapsed_s")
 

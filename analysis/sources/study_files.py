@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.store.spool import parse_json
-from steelyard.jobscripts.userfiles import NOTE_BYTES, PLAN_BYTES, read_regular
+from steelyard.analysis.store.row_files import parse_json
+from steelyard.jobscripts.regular_files import NOTE_BYTES, PLAN_BYTES, read_regular
 
 # Names and versions of the formats; jobscripts/lib/result.sh writes the start of result.json.
 PLAN_FORMAT, PLAN_VERSION = "steelyard-plan", 1

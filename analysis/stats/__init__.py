@@ -8,8 +8,8 @@ speed-ups, efficiencies and the best scale, and `scaling_laws` the laws fitted t
 computes repeats and power. `drift`, `warm_up` and `bimodality` find what violates the assumptions.
 `change_points` follows a figure over sessions. `number_format` prints numbers with units.
 
-`tolerance` bounds how far a factor may go; `session_means`, `latency_share`, `node_contrasts` and
-`proportion` serve one table each.
+`margin_crossing` bounds how far a factor may go; `session_means`, `latency_share`, `node_contrasts`
+and `proportion` serve one table each.
 
 The functions know no database and no study. What cannot be computed from the values is None and has
 a reason: of two runs a side the overhead is known, its interval is not.

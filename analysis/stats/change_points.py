@@ -35,7 +35,7 @@ from steelyard.analysis.stats.session_means import (
     cut_outliers,
     summarize_sessions,
 )
-from steelyard.analysis.stats.two_levels import innovation_squares
+from steelyard.analysis.stats.step_fit import innovation_squares
 from steelyard.analysis.stats.window_test import (
     MIN_AFTER,
     MIN_BEFORE,

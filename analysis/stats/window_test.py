@@ -1,13 +1,13 @@
 """The statistic that finds a step in a series of sessions, and its threshold.
 
 At each night the last 3, 4, 5, … sessions are compared with the sessions before them, by Student's
-statistic with the pooled variance (two_levels.py): the changepoint model of Hawkins, Qiu & Kang
+statistic with the pooled variance (step_fit.py): the changepoint model of Hawkins, Qiu & Kang
 (2003), "The Changepoint Model for Statistical Process Control", Journal of Quality Technology
 35(4), with window lengths on a geometric grid (Lai 1995, "Sequential Changepoint Detection in
 Quality Control and Dynamical Systems", JRSS B 57(4)).
 
 Neighboring sessions may resemble each other (AR(1) noise). Few sessions estimate that correlation
-badly, but they show well how far neighbors differ. two_levels.py fits the levels to these
+badly, but they show well how far neighbors differ. step_fit.py fits the levels to these
 differences, so that a step that is large compared with them is found whatever the correlation is.
 
 The threshold is calibrated by simulated nights, so that it allows for a test every night.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.session_means import Cleaned, Sessions
-from steelyard.analysis.stats.two_levels import Evidence, fit_two_levels, innovation_squares
+from steelyard.analysis.stats.step_fit import Evidence, fit_two_levels, innovation_squares
 
 if TYPE_CHECKING:
     import numpy as np

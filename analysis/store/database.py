@@ -14,8 +14,8 @@ import duckdb
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.store.row_files import Spool, quote_text, replace_lone_surrogates
 from steelyard.analysis.store.schema import build_schema
-from steelyard.analysis.store.spool import Spool, quote_text, replace_lone_surrogates
 
 FILE_NAME = "study.duckdb"
 SCHEMA_VERSION = 13

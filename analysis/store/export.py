@@ -9,8 +9,8 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.store.database import KEYS
-from steelyard.analysis.store.spool import quote_text
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.analysis.store.row_files import quote_text
+from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 
 TABLES = ("meta", *KEYS, "accounting", "checks", "gaps", "notes")
 MARK = "exported"  # contains collected_unix_s of the collect that wrote all files

@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from steelyard.analysis.store.row_files import quote_path, quote_text
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
-from steelyard.analysis.store.spool import quote_path, quote_text
-from steelyard.jobscripts.userfiles import ANY_BYTES, open_regular
+from steelyard.jobscripts.regular_files import ANY_BYTES, open_regular
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

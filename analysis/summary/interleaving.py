@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.summary.design import build_pairs, select_compared_runs
+from steelyard.analysis.summary.sampling_units import build_pairs, select_compared_runs
 
 if TYPE_CHECKING:
     from steelyard.analysis.summary.rows import Row

@@ -16,10 +16,10 @@ from steelyard.analysis.stats.latency_share import (
     split_difference,
 )
 from steelyard.analysis.stats.number_format import format_quantity
-from steelyard.analysis.summary.design import group_by_job
 from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.sampling_units import group_by_job
+from steelyard.analysis.summary.short_transfers import find_bulk, find_short_transfers
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.transfer_length import find_bulk, find_short_transfers
 from steelyard.jobscripts.registry import KINDS, Bulk
 
 MODEL = (

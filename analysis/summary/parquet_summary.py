@@ -22,8 +22,8 @@ from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.rates import is_rate, rate_interval
 from steelyard.analysis.store import export
+from steelyard.analysis.store.row_files import escape_pattern, quote_path, quote_text
 from steelyard.analysis.store.sample_store import is_complete
-from steelyard.analysis.store.spool import escape_pattern, quote_path, quote_text
 from steelyard.analysis.summary.study_data import has_stop_table
 from steelyard.facts.quantities import COUNTERS
 

@@ -32,13 +32,6 @@ from steelyard.analysis.stats.scaling_laws import (
     fit_gustafson,
     fit_universal,
 )
-from steelyard.analysis.summary.design import (
-    compute_mean,
-    group_by_block,
-    group_samples,
-    is_rate_row,
-    ratio_of_means,
-)
 from steelyard.analysis.summary.factor_axes import parse_level_number
 from steelyard.analysis.summary.optimum import (
     ENERGY,
@@ -48,6 +41,13 @@ from steelyard.analysis.summary.optimum import (
     is_speed_row,
 )
 from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.sampling_units import (
+    compute_mean,
+    group_by_block,
+    group_samples,
+    is_rate_row,
+    ratio_of_means,
+)
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted

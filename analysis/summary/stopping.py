@@ -13,8 +13,8 @@ from steelyard.analysis.stats.planning import (
     can_stop,
     repeats_needed,
 )
-from steelyard.analysis.summary.design import sample_means
 from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.sampling_units import sample_means
 from steelyard.analysis.summary.summary import Summary
 
 

@@ -19,17 +19,17 @@ from steelyard.analysis.stats.warm_up import MIN_ITERATIONS
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import environment
-from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
-from steelyard.analysis.summary.energy_metrics import Values, read_energy_metrics
+from steelyard.analysis.summary.energy_bounds import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.energy_bounds import Values, read_energy_metrics
 from steelyard.analysis.summary.environment import Program, TagValue
-from steelyard.analysis.summary.meter_disagreements import MeterDisagreement, read_meters
-from steelyard.analysis.summary.network import NodeNetwork, read_network
-from steelyard.analysis.summary.node_metrics import (
+from steelyard.analysis.summary.gpu_and_pressure import (
     GPU_ENERGY,
     PRESSURE,
     read_gpu_energy,
     read_pressure,
 )
+from steelyard.analysis.summary.meter_disagreements import MeterDisagreement, read_meters
+from steelyard.analysis.summary.network import NodeNetwork, read_network
 from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
 from steelyard.analysis.summary.span_metrics import read_span_metrics
 from steelyard.analysis.summary.study_database import open_database
@@ -60,7 +60,9 @@ class Meta:
     factors: dict[str, list[Any]]
     scaling: Scaling | None = None
     equivalent: float | None = None  # smaller overheads in either direction count as none
-    tolerate: float | None = None  # how much worse a figure may be: tolerances.py computes how far
+    tolerate: float | None = (
+        None  # how much worse a figure may be: tolerated_levels.py computes how far
+    )
 
     @functools.cached_property
     def level_texts(self) -> level_names.Texts:

@@ -30,7 +30,12 @@ from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.significance_tests import Effect, holm
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import notebook
-from steelyard.analysis.summary.design import (
+from steelyard.analysis.summary.energy_bounds import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.energy_bounds import Bounds, make_bounds_verdict
+from steelyard.analysis.summary.gpu_and_pressure import GPU_ENERGY
+from steelyard.analysis.summary.interleaving import check_interleaving
+from steelyard.analysis.summary.rows import Counts, Group, Row
+from steelyard.analysis.summary.sampling_units import (
     compare_means,
     compute_effect,
     compute_equivalence_p,
@@ -39,11 +44,6 @@ from steelyard.analysis.summary.design import (
     compute_non_inferiority_p,
     group_samples,
 )
-from steelyard.analysis.summary.energy_metrics import METRICS as ENERGY_SHARES
-from steelyard.analysis.summary.energy_metrics import Bounds, make_bounds_verdict
-from steelyard.analysis.summary.interleaving import check_interleaving
-from steelyard.analysis.summary.node_metrics import GPU_ENERGY
-from steelyard.analysis.summary.rows import Counts, Group, Row
 from steelyard.analysis.summary.study_data import Metric, StudyData, list_within_factors, read_study
 from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.total_scope import count_programs, describe_scope_difference

@@ -13,8 +13,8 @@ from steelyard.jobscripts.output import last_message, number, read_text
 from steelyard.jobscripts.output_noise import origin_of_tags
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import OwnFigures, Result
+from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 from steelyard.jobscripts.user_figures import Figure
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
 
 TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
 

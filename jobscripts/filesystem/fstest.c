@@ -34,7 +34,7 @@
 #include "fstest_io.h"
 #include "fstest_mount.h"
 #include "fstest_options.h"
-#include "fstest_spawn.h"
+#include "fstest_process_per_file.h"
 
 /* --- one iteration ----------------------------------------------------------------------------*/
 

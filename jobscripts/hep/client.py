@@ -3,8 +3,8 @@
 python -m steelyard.jobscripts.hep.client BENCHMARK [HOST SERVER_JSON]
 
 The parameters are in the environment (SY_PARAM_*). HOST and SERVER_JSON describe the run's own
-server (server.py). SY_HEP_NODES are the nodes with clients, this one first. SY_HEP_SCRIPT starts a
-program on another node, and SY_HEP_ADDRESS is this node's address for the others
+server (xrootd_server.py). SY_HEP_NODES are the nodes with clients, this one first. SY_HEP_SCRIPT
+starts a program on another node, and SY_HEP_ADDRESS is this node's address for the others
 (client_groups.py).
 
 Prints the lines of client_output.py. Exits with 1 and one line on stderr if something failed, or if
@@ -32,14 +32,14 @@ from steelyard.jobscripts.errors import FailedError
 from steelyard.jobscripts.hep import (
     client_groups,
     client_output,
-    copy_length,
+    client_processes,
     input_files,
-    run_request,
-    workers,
+    minimum_copy_size,
+    run_input,
 )
 from steelyard.jobscripts.hep import page_cache as hep_page_cache
+from steelyard.jobscripts.hep.byte_reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.hep.process_lifetime import die_with_parent
-from steelyard.jobscripts.hep.reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.parameters import Value
 from steelyard.jobscripts.plurals import counted, inflect
 
@@ -88,7 +88,7 @@ def main() -> int:
         run(benchmark, server)
     except (
         input_files.DataError,
-        workers.WorkerError,
+        client_processes.WorkerError,
         ReadError,
         FailedError,
         hep_page_cache.PagesError,
@@ -101,7 +101,7 @@ def main() -> int:
 
 def run(benchmark: str, server: list[str]) -> None:
     """Run all iterations and print the lines, also if a result is wrong."""
-    parameters = run_request.parameters(benchmark)
+    parameters = run_input.parameters(benchmark)
     mode = str(parameters.get("mode", "read"))
     environment = {**os.environ, **variables(parameters)}
     os.environ.update(variables(parameters))
@@ -220,7 +220,7 @@ def find_input(parameters: Mapping[str, Value], mode: str, server: list[str]) ->
             )
         has_note = parameters["verify"] and mode != "command"
         return Input(where, read_note(where, mode) if has_note else None)
-    path, known = run_request.prepare_input(parameters, scratch())
+    path, known = run_input.prepare_input(parameters, scratch())
     check_known(parameters, mode, known)
     return Input(str(path.absolute()), known, path=path.absolute())
 
@@ -239,7 +239,7 @@ def check_known(
 def round_trip_s(given: Input) -> float | None:
     """Return the round trip to the server in s before anything is read; None without a server."""
     return (
-        copy_length.round_trip_s(*copy_length.address_of(given.where))
+        minimum_copy_size.round_trip_s(*minimum_copy_size.address_of(given.where))
         if given.path is None
         else None
     )

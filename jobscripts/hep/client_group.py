@@ -24,7 +24,7 @@ from contextlib import ExitStack
 from types import FrameType
 from typing import Any, NoReturn
 
-from steelyard.jobscripts.hep import background_traffic, workers
+from steelyard.jobscripts.hep import background_traffic, client_processes
 from steelyard.jobscripts.hep.process_lifetime import die_with_parent
 
 CALL_S = 60.0
@@ -54,26 +54,26 @@ class Line:
         """Send one line."""
         self.connection.sendall((json.dumps(answer) + "\n").encode())
 
-    def wait_beside(self, worker: workers.Worker) -> None:
+    def wait_beside(self, worker: client_processes.Worker) -> None:
         """Wait until the worker has output; raise GoneError if the connection closes first."""
-        pipe = workers.pipe(worker.stdout)
+        pipe = client_processes.pipe(worker.stdout)
         if self.connection in select.select([pipe, self.connection], [], [])[0]:
             raise GoneError  # the main program sends nothing while it waits for an answer
 
 
 def work(
-    line: Line, group: Sequence[workers.Worker], scratch: str, tasks: Mapping[str, Any]
+    line: Line, group: Sequence[client_processes.Worker], scratch: str, tasks: Mapping[str, Any]
 ) -> None:
     """Give tasks to workers, by index in the group, and send their answers."""
     mine = {
         int(index): {**task, "skim": f"{scratch}/skim.{index}.root"}
         for index, task in tasks.items()
     }
-    workers.hand_out([group[index] for index in mine], list(mine.values()))
+    client_processes.hand_out([group[index] for index in mine], list(mine.values()))
     answers = {}
     for index, task in mine.items():
         line.wait_beside(group[index])
-        answers[index] = workers.answer(int(task["number"]), group[index])
+        answers[index] = client_processes.answer(int(task["number"]), group[index])
     line.write({"answers": answers})
 
 
@@ -83,7 +83,7 @@ def serve(line: Line, mode: str, scratch: str) -> str | None:
         answer_questions(line, mode, scratch)
     except (GoneError, ConnectionError):
         return None
-    except (workers.WorkerError, background_traffic.BackgroundError, OSError) as error:
+    except (client_processes.WorkerError, background_traffic.BackgroundError, OSError) as error:
         with contextlib.suppress(OSError):
             line.write({"error": str(error)})
         return str(error)
@@ -96,7 +96,9 @@ def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
         request = line.read()
         environment = {**os.environ, **request["environment"]}
         environment.pop(SECRET, None)
-        group = stack.enter_context(workers.started(int(request["count"]), mode, environment))
+        group = stack.enter_context(
+            client_processes.started(int(request["count"]), mode, environment)
+        )
         line.write({"ready": True})
         others = background_traffic.Others(())
         while True:
@@ -112,7 +114,7 @@ def answer_questions(line: Line, mode: str, scratch: str) -> NoReturn:
             elif "others_end" in question:
                 line.write({"others": others.end()})
             else:
-                workers.disconnect(group)
+                client_processes.disconnect(group)
                 line.write({"disconnected": True})
 
 

@@ -32,7 +32,7 @@ from typing import Any
 
 from steelyard.jobscripts.hep import client_group
 from steelyard.jobscripts.hep.client_group import SECRET, keep_alive
-from steelyard.jobscripts.hep.workers import WorkerError
+from steelyard.jobscripts.hep.client_processes import WorkerError
 
 PATIENCE_S = 300.0  # to start a program on another node, and to import uproot there
 READINGS = 5  # of a clock per iteration

@@ -23,9 +23,9 @@ from typing import IO, Any
 import numpy as np
 
 from steelyard.jobscripts import placeholders
-from steelyard.jobscripts.hep import input_checks, input_files
+from steelyard.jobscripts.hep import input_faults, input_files
+from steelyard.jobscripts.hep.byte_reader import ReadError, Tally, source_class
 from steelyard.jobscripts.hep.events import LEAST_PT, MOST_ETA, Pairs
-from steelyard.jobscripts.hep.reader import ReadError, Tally, source_class
 from steelyard.jobscripts.hep.tree_writer import TREE, Digests
 
 NEEDED = ["Muon_pt", "Muon_eta", "Muon_phi", "Muon_charge"]
@@ -67,9 +67,9 @@ def open_tree(task: Task, tally: Tally, needed: Sequence[str] = ()) -> tuple[Any
 
     where = str(task["where"])
     handler = source_class(where, tally, task["asked"]["requests"] == "vector")
-    with input_checks.name_fault(where, f"expected a ROOT file with a tree '{TREE}'"):
+    with input_faults.name_fault(where, f"expected a ROOT file with a tree '{TREE}'"):
         file = uproot.open(where, handler=handler, object_cache=None, array_cache=None)
-    return file, input_checks.tree_of(file, where, TREE, needed)
+    return file, input_faults.tree_of(file, where, TREE, needed)
 
 
 def steps(task: Task, tree: Any, names: list[str], library: str) -> Iterator[Any]:
@@ -80,7 +80,7 @@ def steps(task: Task, tree: Any, names: list[str], library: str) -> Iterator[Any
         if ahead:
             fetch(tree, names, start + step, start + step * (1 + ahead))
         stop = min(start + step, tree.num_entries)
-        yield input_checks.arrays_of(tree, where, names, start, stop, library)
+        yield input_faults.arrays_of(tree, where, names, start, stop, library)
 
 
 def fetch(tree: Any, names: list[str], start: int, stop: int) -> None:

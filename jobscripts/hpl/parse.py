@@ -18,7 +18,7 @@ from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import cut_at_end, number, read_complete, read_output
 from steelyard.jobscripts.registry import Result
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 
 NUMBER = r"[0-9][0-9.eE+-]*"
 # The columns of the result line: variant, N, NB, P, Q, time (s), rate (Gflop/s). NVIDIA's program

@@ -3,7 +3,7 @@
 # Part of steelyard.sh; the kinds of containers are in launcher_kinds.sh and launchers/, processors and
 # memory in launcher_limits.sh.
 #
-# Set by run.sh when the launcher is not `bare` (wrappers/launchers/launcher.py checks them):
+# Set by run.sh when the launcher is not `bare` (wrappers/launchers/launcher_grammar.py checks them):
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2
 #   SY_LAUNCHER_KIND        docker, podman, apptainer, lxc, systemd-nspawn, unshare
 #   SY_LAUNCHER_IMAGE       image, container or root folder; empty for unshare

@@ -18,7 +18,7 @@ from steelyard.jobscripts.mpiprofile import profile_results
 from steelyard.jobscripts.output import read_output
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import Result
-from steelyard.jobscripts.userfiles import NOTE_BYTES, read_regular
+from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 
 HEAD = re.compile(r"^ ([A-Z]{2}(?:-MZ)?) Benchmark Completed\.?[ \t]*$", re.MULTILINE)
 FIELD = re.compile(r"^ ([A-Z][A-Za-z/. ]*?)[ \t]*=[ \t]*(.*?)[ \t]*$", re.MULTILINE)

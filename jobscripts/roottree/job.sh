@@ -18,6 +18,6 @@ sy_client() {
         return
     fi
     # The input may have to be made first.
-    sy_server_start "$SY_THIS_NODE" 3600 "$python" -m "$package.server" roottree || return
+    sy_server_start "$SY_THIS_NODE" 3600 "$python" -m "$package.xrootd_server" roottree || return
     "$python" -m "$package.client" roottree 127.0.0.1 "$SY_SERVER_WORDS"
 }

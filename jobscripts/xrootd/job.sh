@@ -29,7 +29,7 @@ sy_client() {
     fi
     node=$(sy_xrootd_node) || return
     # The input may have to be made first: up to 20 s for a million events.
-    sy_server_start "$node" 3600 "$python" -m "$package.server" xrootd || return
+    sy_server_start "$node" 3600 "$python" -m "$package.xrootd_server" xrootd || return
     address=$(sy_xrootd_address "$node") || return
     sy_tag server_node "$node"
     sy_xrootd_client_nodes "$node" || return

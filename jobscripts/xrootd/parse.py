@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from steelyard.jobscripts.hep import client_output, copy_length
+from steelyard.jobscripts.hep import client_output, minimum_copy_size
 from steelyard.jobscripts.registry import Result
 
 COUNTED = ("read_requests", "vector_read_requests", "vector_read_segments")
@@ -63,7 +63,7 @@ def analysis(number: int, answers: list[dict[str, Any]]) -> list[Result]:
 def bytes_needed(answers: list[dict[str, Any]], rtt_s: float) -> float:
     """Return the bytes that are needed of all copies together, comparable with bytes_read."""
     return sum(
-        copy_length.bytes_needed(one["bytes_read"], one["end_s"] - one["begin_s"], rtt_s)
+        minimum_copy_size.bytes_needed(one["bytes_read"], one["end_s"] - one["begin_s"], rtt_s)
         for one in answers
     )
 

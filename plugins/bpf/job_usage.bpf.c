@@ -10,7 +10,7 @@
  * - gone (on_free, sched_process_free): its counters do not change any more, and are added to its
  *   job's `ended`. That is the last event of its life, after its last switch and after it was
  * waited for; until then its address is its own. The job's usage is `ended` and that of its living
- * members (read.bpf.h).
+ * members (job_sums.bpf.h).
  *
  * Where a kernel does not run us at the last event, what the task had used when it began to end is
  * taken instead, and counted (`missed`). Nothing here waits, and no map grows: a task for which
@@ -21,7 +21,7 @@
 #include "members.bpf.h"
 #include "adopt.bpf.h"
 #include "groups.bpf.h"
-#include "read.bpf.h"
+#include "job_sums.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -3,7 +3,7 @@
 import pbs
 from base import Refused, log, plain, settings
 from job import attach, begin, end, epilogue, sweep
-from server import check
+from submission_check import check
 
 EVENTS = (
     ("QUEUEJOB", check),

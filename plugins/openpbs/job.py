@@ -7,8 +7,8 @@ import pwd
 
 import pbs
 from base import Refused, log, node_options, run_node
-from classic import classic_epilogue
 from request import has_condition, request_of
+from site_epilogue import classic_epilogue
 
 RESULT = "steelyard_used"  # {"HOST": {totals}}: the server merges the objects of a job's hosts
 FULL_RESULT_HOSTS = 16  # for more hosts, only numbers: the first host forwards every host's object

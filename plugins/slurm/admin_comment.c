@@ -13,8 +13,8 @@
 #include "conditions.h"
 #include "job/comment.h"
 #include "job/conditions.h"
-#include "launch_sampler.h"
 #include "options.h"
+#include "sampler_launch.h"
 
 #define ANSWER_LIMIT_MS 2000 /* some ms, but on a node or a disk that is too busy */
 #define WAIT_MS		500

@@ -4,7 +4,7 @@
 #define STEELYARD_SLURM_ADMIN_COMMENT_H
 
 #include "config.h"
-#include "job/message_queue.h"
+#include "job/sampler_messages.h"
 #include "step.h"
 
 /* Whether this step's end is the moment: the batch step; in a job that has none, every step, on

@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "job/conditions.h"
-#include "launch_sampler.h"
 #include "options.h"
+#include "sampler_launch.h"
 
 static void mark_path(char *path, size_t size, const struct sy_config *config,
 		      const struct sy_step *step)

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "config.h"
 #include "job_facts.h"
-#include "job/message_queue.h"
+#include "job/sampler_messages.h"
 #include "step.h"
 
 /* Drop the caches if the policy allows it to the user and no other step of the job has done it on

@@ -8,12 +8,12 @@
 #include "base/file.h"
 #include "cold_cache.h"
 #include "job/conditions.h"
-#include "job/leftovers.h"
+#include "job/container_leftovers.h"
 #include "job_cgroup.h"
 #include "job_facts.h"
-#include "launch_sampler.h"
 #include "netem/spec/spec.h"
 #include "options.h"
+#include "sampler_launch.h"
 
 #define SITES_PEERS 16 /* of the job: one of them may be at each site */
 /* Of all conditions of a step together, below Slurm's UnkillableStepTimeout (60 s) with what else

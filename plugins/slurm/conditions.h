@@ -9,7 +9,7 @@
 #include <slurm/spank.h>
 
 #include "config.h"
-#include "job/message_queue.h"
+#include "job/sampler_messages.h"
 #include "step.h"
 
 /* Start of a step other than the extern one: apply the conditions of its options. Waits until the

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
-#include "launch_sampler.h"
+#include "sampler_launch.h"
 
 #define ENDING	  ".cores"
 #define ANSWER_MS 1000 /* some ms; else the job's start would wait for slurmctld */

@@ -9,8 +9,8 @@
 #include <slurm/spank.h>
 
 #include "base/error.h"
-#include "job/addresses.h"
 #include "job/command.h"
+#include "job/protected_addresses.h"
 #include "step.h"
 
 #define SY_SLURM_DAEMONS "slurmctld or slurmdbd"

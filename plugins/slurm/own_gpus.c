@@ -6,7 +6,7 @@
 
 #include <slurm/slurm.h>
 
-#include "record/message.h"
+#include "record/message_grammar.h"
 
 #define MOST 64 /* of one maker in a node */
 

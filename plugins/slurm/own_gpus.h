@@ -2,7 +2,7 @@
 #ifndef STEELYARD_SLURM_OWN_GPUS_H
 #define STEELYARD_SLURM_OWN_GPUS_H
 
-#include "job/message_queue.h"
+#include "job/sampler_messages.h"
 #include "step.h"
 
 /* In the task's own process, as the user and in its cgroup: access(2) shows which devices it may

@@ -5,8 +5,8 @@
 #include "conditions.h"
 #include "config.h"
 #include "exclusive.h"
-#include "job/counted.h"
-#include "launch_sampler.h"
+#include "job/kernel_count.h"
+#include "sampler_launch.h"
 
 #define PATIENCE_MS 10000 /* of a node that has just booted, and is busy */
 #define TRIES	    5	  /* an earlier job's sweep may unload it between load and keep */

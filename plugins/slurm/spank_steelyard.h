@@ -10,10 +10,9 @@
  *               network conditions that the user requested;
  *     task      the first task is forked: what slurmstepd has used until now is not the step's;
  *     child     in the task's own process: the conditions hold, or the task ends with exit code 4;
- *     task_exit the last task has ended: the step reports what its tasks have used (own_usage.h),
- *               and a job without a batch step gets its AdminComment (admin_comment.h);
- *     exit      the batch step sets AdminComment; the extern step undoes conditions and ends the
- *               sampler.
+ *     task_exit the last task has ended: the step reports what its tasks have used
+ * (children_usage.h), and a job without a batch step gets its AdminComment (admin_comment.h); exit
+ * the batch step sets AdminComment; the extern step undoes conditions and ends the sampler.
  *
  * A job never fails, and no daemon hangs, because of the plugin: what goes wrong is logged, and
  * every wait has a limit. The exception is a condition that was requested and cannot be applied.
@@ -21,7 +20,7 @@
  *
  * The plugin measures nothing itself and does not touch the record folder: it starts steelyard-node
  * and steelyard-slurmdb outside of the job (job/spawn.h), and sends the sampler messages
- * (job/message_queue.h, docs/formats.md part 4). */
+ * (job/sampler_messages.h, docs/formats.md part 4). */
 #ifndef STEELYARD_SLURM_SPANK_STEELYARD_H
 #define STEELYARD_SLURM_SPANK_STEELYARD_H
 

@@ -21,7 +21,7 @@
 #include "base/json_document.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 #include "job/spawn.h"
 
 #define MANY 300 /* more than one read of the folder lists */

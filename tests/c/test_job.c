@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "job/conditions.h"
 #include "job/config.h"
-#include "job/control.h"
+#include "job/control_socket_path.h"
 #include "sampler/control_socket.h"
 #include "job/job_options.h"
 #include "job/spawn.h"

@@ -13,7 +13,7 @@
 #include "counters/parse.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
-#include "record/message.h"
+#include "record/message_grammar.h"
 
 #include "../../plugins/node/job/comment.c"
 #include "../../plugins/slurm/job_cgroup.c"

@@ -2,7 +2,7 @@
  */
 #include "netem_documents.h"
 
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 #include "netem/verify/verify.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* Counters of qdiscs: messages made of bytes, and the kernel's own. */
 #include "tap.h"
 
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 
 #include <linux/gen_stats.h>
 #include <linux/pkt_sched.h>

@@ -3,7 +3,7 @@
 #include "tap.h"
 
 #include "netem/spec/spec.h"
-#include "netem/spec/models.h"
+#include "netem/spec/compound_values.h"
 #include "netem/spec/values.h"
 
 #include <stdlib.h>

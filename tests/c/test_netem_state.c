@@ -4,7 +4,7 @@
 
 #include "netem/netem.h"
 #include "netem/state.h"
-#include "record/unfinished.h"
+#include "record/unfinished_records.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  */
 #include "base/json_document.h"
 #include "base/number.h"
-#include "counters/netdev.h"
+#include "counters/netdev_inventory.h"
 #include "probe/detect.h"
 #include "probe/probe.h"
 #include "tap.h"

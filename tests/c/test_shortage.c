@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "counters/command_usage.h"
-#include "counters/netdev.h"
+#include "counters/netdev_inventory.h"
 #include "counters/process_alive.h"
 #include "meters/meters.h"
 #include "netem/netem.h"

@@ -14,7 +14,7 @@ int main(void)
 #include <sys/wait.h>
 
 #include "../../plugins/slurmdb/cores.c"
-#include "../../plugins/slurmdb/job_end.c"
+#include "../../plugins/slurmdb/job_end_comment.c"
 
 #define JOB 4711u
 

@@ -2,8 +2,8 @@
 #include "tap.h"
 
 #include "counters/inet_diag.h"
-#include "counters/rtt.h"
-#include "counters/tcp_sockets.h"
+#include "counters/job_connections.h"
+#include "counters/rtt_statistics.h"
 
 #include <arpa/inet.h>
 #include <linux/netlink.h>

@@ -5,7 +5,7 @@
 
 #include "meters/readers.h"
 #include "record/record.h"
-#include "record/message.h"
+#include "record/message_grammar.h"
 
 #define MOST 8
 

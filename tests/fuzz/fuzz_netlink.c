@@ -2,7 +2,7 @@
 #include "fuzz.h"
 
 #include "counters/inet_diag.h"
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/json_document.h"
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 #include "netem/state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

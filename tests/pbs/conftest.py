@@ -23,7 +23,7 @@ import pytest
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.analysis.sources.pbs.states import OVER, TORQUE
-from steelyard.wrappers.schedulers.pbs import checks
+from steelyard.wrappers.schedulers.pbs import doctor_checks
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
 
@@ -34,8 +34,8 @@ RECORDS = Path(os.environ.get("STEELYARD_RECORD_DIR", "/var/lib/steelyard/record
 
 def absent() -> str:
     """Return what is missing here; "" if nothing is."""
-    if not checks.is_installed():
-        return f"no Torque and no OpenPBS on the PATH: {checks.explain_absence()}"
+    if not doctor_checks.is_installed():
+        return f"no Torque and no OpenPBS on the PATH: {doctor_checks.explain_absence()}"
     if os.geteuid() == 0:
         return "pbs_server takes no jobs of root: run this as an ordinary user"
     found = dialect()

@@ -28,7 +28,7 @@ import pytest
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.cluster.prometheus_metrics import SAMPLE
 from steelyard.analysis.cluster.top import sum_top
-from steelyard.analysis.sources.sacct_window import ClusterSacct
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 from steelyard.wrappers.commands import cli
 
 from ..unit.cluster.sacct_lab import NOW, Lab

@@ -10,7 +10,7 @@ import pytest
 from steelyard.analysis.cluster import top as sums
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.cluster.top import BY, Top, sum_top
-from steelyard.analysis.sources.sacct_window import ClusterSacct
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 from steelyard.wrappers.commands import cli
 
 from ..unit.cluster.sacct_lab import DAY_S, NOW, Lab, lab

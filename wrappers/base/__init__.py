@@ -9,7 +9,7 @@ and PID namespace. One whose process has ended is stale: the next command that m
 this kind removes it. `leftovers` does so at the start of every `steelyard run`, and also removes
 other leftovers of killed runs, as root those of all users. `command_lock` keeps two processes of a
 command apart. `signals` delays or converts signals around a change that must be complete or absent.
-`shell_syntax` is the syntax of a command line that needs a shell. `check` is one result of
+`shell_only_syntax` is the syntax of a command line that needs a shell. `check` is one result of
 `steelyard doctor`.
 
 The room knows no study, no scheduler and no benchmark. It starts no user's program."""

@@ -17,7 +17,7 @@ from steelyard.jobscripts import registry
 from steelyard.wrappers.base import process_folder
 
 SCRIPTS = [
-    registry.LIBRARY / name for name in ("launcher_leftover_kinds.sh", "launcher_leftovers.sh")
+    registry.LIBRARY / name for name in ("launcher_leftover_resources.sh", "launcher_leftovers.sh")
 ]
 PROGRAM = "steelyard-left"  # its name as a separate program
 MARKS, NOTES = Path("/run/steelyard-containers"), Path("/tmp")

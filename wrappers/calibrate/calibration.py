@@ -13,7 +13,7 @@ from typing import Any
 
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import energy, jobs, local_runs, network_link
+from steelyard.wrappers.calibrate import jobs, local_runs, network_link, second_energy_meter
 from steelyard.wrappers.calibrate.launch_methods import JobSystem
 from steelyard.wrappers.calibrate.local_runs import NotMeasuredError
 from steelyard.wrappers.calibrate.pbs_jobs import PbsJobs
@@ -75,7 +75,7 @@ def measure_local_runs(
     for name, run in (
         *local_runs.list_methods(bench, request.containers, request.quick),
         (network_link.METHOD, lambda: network_link.measure(bench)),
-        (energy.METHOD, lambda: energy.measure(bench)),
+        (second_energy_meter.METHOD, lambda: second_energy_meter.measure(bench)),
     ):
         if request.only not in name:
             continue

@@ -18,8 +18,8 @@ from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageEr
 from steelyard.wrappers.calibrate import cells, known_loads, limits, table
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity, Trouble
-from steelyard.wrappers.launchers import launcher as launchers
 from steelyard.wrappers.launchers import launcher_checks as launcher_needs
+from steelyard.wrappers.launchers import launcher_grammar
 from steelyard.wrappers.schedulers import registry
 
 TRIES = 3  # for times only: a busy machine makes them longer, never shorter
@@ -172,7 +172,7 @@ def list_usable_launchers(requested: Sequence[str] | None) -> Iterator[tuple[str
     if requested is not None:
         yield from ((text, refusal_reason(text)) for text in requested)
         return
-    for kind, what in launchers.NAMED.items():
+    for kind, what in launcher_grammar.NAMED.items():
         if kind == "bare":
             continue
         why = None
@@ -196,7 +196,7 @@ def list_launcher_names(kind: str) -> Iterator[str]:
 def refusal_reason(text: str) -> str | None:
     """Return why the launcher cannot be started here, or None."""
     try:
-        launcher_needs.check_on_this_machine(launchers.parse(text))
+        launcher_needs.check_on_this_machine(launcher_grammar.parse(text))
     except (ConditionError, MissingError, UsageError) as error:
         return str(error)
     return None

@@ -2,9 +2,9 @@
 
 `cluster` starts, finds and stops it; `config` has its shape and renders its configuration files.
 `daemon_start` starts the daemons one after the other, `daemons` records every process in the
-cluster's folder, so that `down` finds them. `guest` is a virtual node, run by QEMU with KVM
-(`guest_kvm`) or by User Mode Linux (`guest_uml`); `guest_start` starts it and its slurmd. `network`
-creates the private network, `nfs` a file server.
+cluster's folder, so that `down` finds them. `guest_control` controls a virtual node, run by QEMU
+with KVM (`guest_kvm`) or by User Mode Linux (`guest_uml`); `guest_start` starts it and its slurmd.
+`network` creates the private network, `nfs` a file server.
 
 Without virtual nodes it needs no root. Only processes are ended whose id, start time and boot are
 recorded, or that have this cluster's SLURM_CONF or network namespace. Nothing outside the cluster's

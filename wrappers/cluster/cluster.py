@@ -33,7 +33,7 @@ from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import nfs as virtual_nfs
 from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Ports
 from steelyard.wrappers.cluster.daemons import Daemon, State
-from steelyard.wrappers.cluster.guest import END_LIMIT_S, Guest
+from steelyard.wrappers.cluster.guest_control import END_LIMIT_S, Guest
 
 # A Unix socket's path has at most 107 bytes; the longest of ours:
 # run/steelyard/n999.4294967295.sock

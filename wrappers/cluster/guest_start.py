@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.wrappers.cluster import guest as virtual_guest
-from steelyard.wrappers.cluster import guest_kvm, guest_uml
+from steelyard.wrappers.cluster import guest_control, guest_kvm, guest_uml
 from steelyard.wrappers.cluster import nfs as virtual_nfs
 from steelyard.wrappers.cluster.config import NFS_SERVER, ClusterConfig, Layout, Network
 from steelyard.wrappers.cluster.daemon_start import Starter, search_path
 from steelyard.wrappers.cluster.daemons import State
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 
 MAX_GUESTS = 100  # their addresses' host parts start at 11
 MIN_MEMORY_MB = 256
@@ -142,10 +141,10 @@ def boot_guests(starter: Starter) -> list[Guest]:
         return []
     names, shares = config.machine_names(), format_mounts(config.dir, config.shares)
     if guest_kvm.missing_support():
-        virtual_guest.prepare_folders(config.dir, names, shares)
+        guest_control.prepare_folders(config.dir, names, shares)
         guest_uml.prepare_library(config.dir)
     else:
-        virtual_guest.prepare_folders(config.dir, names, dict.fromkeys(shares, "virtiofs"))
+        guest_control.prepare_folders(config.dir, names, dict.fromkeys(shares, "virtiofs"))
         guest_kvm.prepare_initramfs(config.dir)
     for name in names:
         at = starter.layout.guest_dir / name
@@ -175,5 +174,5 @@ def start_slurmd(starter: Starter, guests: Sequence[Guest]) -> None:
             log = starter.layout.log_dir / f"slurmd.{guest.name}.log"
             raise guest.failure(
                 f"does not start slurmd ({done.stderr.strip()}; {log} says last:\n"
-                f"{virtual_guest.read_last_lines(log)})"
+                f"{guest_control.read_last_lines(log)})"
             )

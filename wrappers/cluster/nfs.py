@@ -13,7 +13,7 @@ from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.cluster.config import NFS_SERVER, Layout
 from steelyard.wrappers.cluster.daemon_start import Starter, search_path
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 
 DISK_MB = 4096  # sparse: unwritten blocks use no space
 

@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
     """Cancel; exit code 0 also if there is nothing to cancel."""
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.study import folder as studydir
-    from steelyard.wrappers.submit.settled_sessions import list_waiting_sessions
+    from steelyard.wrappers.submit.complete_sessions import list_waiting_sessions
 
     if sessions := studydir.find_sessions(args.study):
         count = sum(cancel(session.folder) for session in list_waiting_sessions(sessions))

@@ -19,14 +19,14 @@ from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.commands import collect_cluster, gap_list
 from steelyard.wrappers.study import folder as studydir
-from steelyard.wrappers.submit import figure_updates
+from steelyard.wrappers.submit import user_figure_updates
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from steelyard.analysis.collect.merge import Collected
+    from steelyard.analysis.collect.collect import Collected
     from steelyard.analysis.collect.record_import import Gap
-    from steelyard.analysis.sources.session_files import Session
+    from steelyard.analysis.sources.study_sessions import Session
 
 # Descriptions of each kind of gap, and what to do about it.
 KINDS = {
@@ -99,9 +99,9 @@ def collect_study(
     study_dir: Path, given: str | None, record_dirs: Sequence[Path] | None
 ) -> Collected:
     """Collect one study or session, with the current figures of its study file."""
-    from steelyard.analysis.collect.merge import collect
+    from steelyard.analysis.collect.collect import collect
 
-    for note in figure_updates.update_plan(study_dir, given):
+    for note in user_figure_updates.update_plan(study_dir, given):
         print(f"steelyard collect: note: {note}", file=sys.stderr)
     with console.progress_bar() as progress:
         return collect(study_dir, record_dirs=record_dirs, progress=progress)
@@ -110,8 +110,8 @@ def collect_study(
 def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> int:
     """Collect every session that is not complete; one that fails does not prevent the others. Exit
     code 3 if any fails."""
-    from steelyard.analysis.sources.session_files import format_label
-    from steelyard.wrappers.submit.settled_sessions import SettledSessions
+    from steelyard.analysis.sources.study_sessions import format_label
+    from steelyard.wrappers.submit.complete_sessions import SettledSessions
 
     settled = SettledSessions(sessions)
     documents, failed = [], {}

@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     """Collect, then print what was collected and what is missing."""
     from steelyard.analysis.cluster.collect import collect
     from steelyard.analysis.collect.record_import import find_default_record_dirs
-    from steelyard.analysis.sources.sacct_window import ClusterSacct
+    from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 
     if args.study is not None:
         raise errors.UsageError("--cluster takes no STUDY: leave it out")

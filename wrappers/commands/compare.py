@@ -4,13 +4,12 @@ STUDY A B: what B costs against A, in sentences, and a table of means. A and B a
 report names them (clients=1); put those with blanks in quotes. A factor that you leave out has the
 level of the study's baseline.
 
-STUDY STUDY, such as nightly@2026-11-01 nightly@2026-11-14: two sessions, or two studies: what the main
-figures of the second cost against those of the first, for each condition that both have. Their runs
-were not interleaved: whatever changed between the two is in the difference.
+STUDY STUDY, such as nightly@2026-11-01 nightly@2026-11-14: two sessions, or two studies: what the
+main figures of the second cost against those of the first, for each condition that both have. Their
+runs were not interleaved: whatever changed between the two is in the difference.
 
-JOB JOB: what differs between two jobs of the same program: conditions, node, kernel, tags, allocation
-and use, and the time from which on they differ. One run of each shows no cause.
-"""
+JOB JOB: what differs between two jobs of the same program: conditions, node, kernel, tags,
+allocation and use, and the time from which on they differ. One run of each shows no cause."""
 
 from __future__ import annotations
 
@@ -175,7 +174,7 @@ def compare_conditions(args: argparse.Namespace) -> int:
     from steelyard.analysis.base.process_tuning import reduce_startup_cost
 
     reduce_startup_cost()
-    from steelyard.analysis.summary.condition_labels import check_label
+    from steelyard.analysis.summary.condition_parser import check_label
     from steelyard.analysis.summary.summary import summarize
 
     idle = options.idle_power_of_shares(args)

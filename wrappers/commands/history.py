@@ -1,10 +1,9 @@
 """Since when is a study slower, by how much, and what changed then?
 
-Each `steelyard submit STUDY --session` adds a session to the study. Once the sessions are collected,
-this command finds the sessions at which a main figure changed its level, and prints what else changed
-there: tags of nodes (kernel, governor, …), programs, and the nodes that took part. A change at the same
-time is not proof of the cause.
-"""
+Each `steelyard submit STUDY --session` adds a session to the study. Once the sessions are
+collected, this command finds the sessions at which a main figure changed its level, and prints what
+else changed there: tags of nodes (kernel, governor, …), programs, and the nodes that took part. A
+change at the same time is not proof of the cause."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources.session_files import SUFFIX
+from steelyard.analysis.sources.study_sessions import SUFFIX
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console, options
 from steelyard.wrappers.base.errors import DONE, REGRESSION, UsageError, did_you_mean

@@ -1,4 +1,5 @@
-"""The benchmarks, one with its parameters and figures; example studies, and those in this folder."""
+"""The benchmarks, one with its parameters and figures; example studies, and those in this
+folder."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def as_json(benchmarks: list[Benchmark], studies: list[Path]) -> dict[str, objec
     """Return the document of --json."""
     from dataclasses import asdict
 
-    from steelyard.jobscripts.examples import examples
+    from steelyard.jobscripts.example_studies import examples
 
     return {
         "benchmarks": [
@@ -89,7 +90,7 @@ def print_overview(benchmarks: list[Benchmark]) -> None:
 
 def print_examples() -> None:
     """Print a line for each example study, and their folder."""
-    from steelyard.jobscripts.examples import FOLDER, examples
+    from steelyard.jobscripts.example_studies import FOLDER, examples
     from steelyard.wrappers.base import console
 
     console.print_table(

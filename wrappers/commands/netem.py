@@ -9,9 +9,8 @@
 
 `apply` stays in force until `clear`. To measure one command under a condition, root uses `steelyard
 run --netem=SPEC -- COMMAND`. Where the administrator allows it, a user requests a condition for one
-job: sbatch --netem=SPEC (Slurm) or qsub -v STEELYARD_NETEM=SPEC (Torque and OpenPBS; write each comma
-as \\,). It is removed when the job ends. docs/netem.md describes SPEC.
-"""
+job: sbatch --netem=SPEC (Slurm) or qsub -v STEELYARD_NETEM=SPEC (Torque and OpenPBS; write each
+comma as \\,). It is removed when the job ends. docs/netem.md describes SPEC."""
 
 from __future__ import annotations
 
@@ -125,8 +124,8 @@ def check(args: argparse.Namespace) -> int:
     from dataclasses import asdict
 
     from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
-    from steelyard.wrappers.netem import words as netem_words
 
     spec = netem.parse_specification(args.spec)
     checks = list(run_checks(spec, args.policy))
@@ -135,7 +134,7 @@ def check(args: argparse.Namespace) -> int:
         console.print_json(document | {"checks": [asdict(one) for one in checks]})
     else:
         print(spec.requested)
-        for phrase in netem_words.describe_parts(spec.spec):
+        for phrase in condition_descriptions.describe_parts(spec.spec):
             print(f"  {phrase}")
         for one in checks:
             mark = {True: "yes", False: "NO", None: "?"}[one.ok]
@@ -186,8 +185,8 @@ def check_policy(spec: Specification, policy: Path | None) -> Check:
 def apply(args: argparse.Namespace) -> int:
     """Apply a condition by hand; no process is watched, so it stays until `clear`."""
     from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
-    from steelyard.wrappers.netem import words as netem_words
 
     spec = netem.parse_specification(args.spec)
     if spec.requested == netem.NONE:
@@ -203,7 +202,7 @@ def apply(args: argparse.Namespace) -> int:
     if args.json:
         console.print_json(document)
         return errors.DONE
-    print("\n".join(netem_words.format_document(document)))
+    print("\n".join(condition_descriptions.format_document(document)))
     print(f"To remove it: sudo steelyard netem clear {shlex.quote(args.name)}")
     return errors.DONE
 
@@ -211,8 +210,8 @@ def apply(args: argparse.Namespace) -> int:
 def show(args: argparse.Namespace) -> int:
     """Print every state on this machine."""
     from steelyard.wrappers.base import console, errors
+    from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
-    from steelyard.wrappers.netem import words as netem_words
 
     states = netem.list_states(netem.choose_run_dir(args.run_dir))
     if args.json:
@@ -221,8 +220,8 @@ def show(args: argparse.Namespace) -> int:
     if not states:
         print("no network condition of Steelyard is in force on this machine")
     for state in states:
-        print(netem_words.format_owner(state))
-        print("\n".join(f"  {line}" for line in netem_words.format_document(state)))
+        print(condition_descriptions.format_owner(state))
+        print("\n".join(f"  {line}" for line in condition_descriptions.format_document(state)))
     return errors.DONE
 
 
@@ -230,8 +229,8 @@ def clear(args: argparse.Namespace) -> int:
     """Remove one job's condition, or all: also those without a state, which Steelyard's own handle
     identifies."""
     from steelyard.wrappers.base import errors
+    from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
-    from steelyard.wrappers.netem import words as netem_words
 
     if bool(args.job) == args.all:
         raise errors.UsageError("name one JOB (`steelyard netem show` lists them), or give --all")
@@ -246,7 +245,7 @@ def clear(args: argparse.Namespace) -> int:
     for arguments in named:
         netem.run_node_program("netem", "clear", f"--run-dir={folder}", *arguments)
     for state in states:
-        print(f"removed: {netem_words.format_owner(state)}: {state.get('requested')}")
+        print(f"removed: {condition_descriptions.format_owner(state)}: {state.get('requested')}")
     if args.all:
         print("no network condition of Steelyard remains on this machine")
     return errors.DONE

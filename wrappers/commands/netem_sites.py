@@ -148,7 +148,7 @@ def find_peer(spec: str) -> str | None:
 
 def print_sites(site: str, target: str, document: dict[str, object]) -> None:
     """Print the applied link."""
-    from steelyard.wrappers.netem import words
+    from steelyard.wrappers.netem import condition_descriptions
 
     print(f"{site} -> {target}")
-    print("\n".join(f"  {line}" for line in words.format_document(document)))
+    print("\n".join(f"  {line}" for line in condition_descriptions.format_document(document)))

@@ -12,7 +12,7 @@ import re
 import textwrap
 from collections.abc import Mapping
 
-from steelyard.wrappers.commands.examples import EXAMPLES
+from steelyard.wrappers.commands.help_examples import EXAMPLES
 
 WIDTH = 78  # argparse leaves two columns of 80 free
 LAID_OUT = re.compile(r"^\s|\S  ", re.MULTILINE)

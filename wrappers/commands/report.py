@@ -20,7 +20,7 @@ from steelyard.wrappers.study import folder as studydir
 
 if TYPE_CHECKING:
     from steelyard.analysis.findings.finding import Finding
-    from steelyard.analysis.papers.jungels2012.thesis_report import ThesisReport
+    from steelyard.analysis.papers.jungels2012.measurements_report import ThesisReport
     from steelyard.analysis.papers.report import ComparisonReport
     from steelyard.analysis.summary.summary import Summary
 
@@ -162,7 +162,7 @@ def report_preset(
         raise UsageError(
             f"--preset reports published data: leave out the study '{args.study[0]}'", args.study[0]
         )
-    from steelyard.analysis.papers.jungels2012.thesis_report import build_thesis_report
+    from steelyard.analysis.papers.jungels2012.measurements_report import build_thesis_report
 
     report = build_thesis_report(equivalent=args.equivalent)
     if args.json:

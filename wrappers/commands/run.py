@@ -3,26 +3,26 @@
 A program with its arguments is one command. Command lines in quotes are one command each, and are
 compared. A line goes through a shell only where it needs one, and the output says so.
 
-One run alone uses the terminal, as under time(1). With several runs the output goes to files, so that all
-runs are alike: you see what the first run of a single command printed, and what a failed run printed on
-stderr. Their stdin is empty, or the file of --input. Runs of several commands are interleaved, so that
-what drifts on the machine affects all alike. Intervals are of 95 %.
+One run alone uses the terminal, as under time(1). With several runs the output goes to files, so
+that all runs are alike: you see what the first run of a single command printed, and what a failed
+run printed on stderr. Their stdin is empty, or the file of --input. Runs of several commands are
+interleaved, so that what drifts on the machine affects all alike. Intervals are of 95 %.
 
-The first failed run ends the measurement, and its exit code is returned (128 + the signal's number); with
--i the other runs follow and the exit code is 5. After Ctrl-C (130) and failures the results so far are
-printed.
+The first failed run ends the measurement, and its exit code is returned (128 + the signal's
+number); with -i the other runs follow and the exit code is 5. After Ctrl-C (130) and failures the
+results so far are printed.
 
---netem and --cache=cold need root (on a cluster any user passes them to sbatch or qsub). The conditions
-are applied before every run, measured, and undone when the run ends or is killed. What cannot be applied
-is exit code 4, and nothing runs. A run that was not under the requested conditions is named and left out
-of the results.
+--netem and --cache=cold need root (on a cluster any user passes them to sbatch or qsub). The
+conditions are applied before every run, measured, and undone when the run ends or is killed. What
+cannot be applied is exit code 4, and nothing runs. A run that was not under the requested
+conditions is named and left out of the results.
 
-With --in the command runs in a container (docs/launchers.md): unshare, docker:IMAGE, podman:IMAGE and
-others, with options as in unshare,cpus=2,memory=1GiB. The current folder exists inside under the same
-name. `elapsed` is the time of the command alone, with and without a container; `start` is the time until
-its container was ready. CPU and bytes are of the command; memory and energy are of the whole run. With
-docker there is no memory: the daemon starts the containers, so they are not children of this program.
-"""
+With --in the command runs in a container (docs/launchers.md): unshare, docker:IMAGE, podman:IMAGE
+and others, with options as in unshare,cpus=2,memory=1GiB. The current folder exists inside under
+the same name. `elapsed` is the time of the command alone, with and without a container; `start` is
+the time until its container was ready. CPU and bytes are of the command; memory and energy are of
+the whole run. With docker there is no memory: the daemon starts the containers, so they are not
+children of this program."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.launchers.launcher import Launcher
+    from steelyard.wrappers.launchers.launcher_grammar import Launcher
     from steelyard.wrappers.run.benchmark import Chosen
     from steelyard.wrappers.run.measurement import Options
+    from steelyard.wrappers.run.measurement_rounds import Plan
     from steelyard.wrappers.run.measurement_series import MeasurementSeries
     from steelyard.wrappers.run.results import RunResults
-    from steelyard.wrappers.run.session import Plan
 
 
 def parse_positive(text: str) -> int:
@@ -273,12 +273,12 @@ def exit_code(found: RunResults) -> int:
 def take_command_words(args: argparse.Namespace) -> list[str]:
     """Return the words of commands; after quoted lines, our own options may follow, which are
     parsed."""
-    from steelyard.wrappers.run import command_line
+    from steelyard.wrappers.run import measured_command
 
     command: list[str] = args.command
     if command[:1] == ["--"]:
         return command[1:]
-    if not command or not command_line.has_command_lines(command):
+    if not command or not measured_command.has_command_lines(command):
         return command
     parser = argparse.ArgumentParser(prog="steelyard run", add_help=False)
     add_arguments(parser, again=True)
@@ -305,7 +305,7 @@ def make_options(
     args: argparse.Namespace, launcher: Launcher, quiet: bool, plan: Plan, commands: int
 ) -> Options:
     """Return the options of each run."""
-    from steelyard.wrappers.launchers.launcher import BARE
+    from steelyard.wrappers.launchers.launcher_grammar import BARE
     from steelyard.wrappers.netem import program as netem
     from steelyard.wrappers.run import option_checks
     from steelyard.wrappers.run.measurement import Options

@@ -1,8 +1,8 @@
-"""One job on one screen: what it was, what it was allocated and used, where it ran, what is missing.
+"""One job on one screen: what it was, what it was allocated and used, where it ran, what is
+missing.
 
-Several jobs are a table, and so are the tasks of an array, with their sum and advice. Needs no study:
-it reads the scheduler's accounting and the records of the nodes; either alone is enough.
-"""
+Several jobs are a table, and so are the tasks of an array, with their sum and advice. Needs no
+study: it reads the scheduler's accounting and the records of the nodes; either alone is enough."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def main(args: argparse.Namespace) -> int:
     check_arguments(args)
     if args.mine or len(args.job_ids) > 1:
         return show_several(args)
-    from steelyard.wrappers.show import job_details, job_document, job_screen
+    from steelyard.wrappers.show import job_data, job_document, job_text
 
     try:
         view = job_lookup.find_job(args.job_ids[0], args.record_dir, args.database)
@@ -79,11 +79,11 @@ def main(args: argparse.Namespace) -> int:
         if not isinstance(error, ArrayError):
             raise
         return show_several(args, is_array=True)
-    found = job_details.read_details(view, idle)
+    found = job_data.read_details(view, idle)
     if args.json:
         console.print_json(job_document.as_json(found))
     else:
-        job_screen.print_job(found)
+        job_text.print_job(found)
     return errors.DONE
 
 
@@ -113,9 +113,9 @@ def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
     else:
         views, unknown = job_lookup.find_jobs(args.job_ids, args.record_dir, args.database)
     if args.json:
-        from steelyard.wrappers.show import job_details, job_document
+        from steelyard.wrappers.show import job_data, job_document
 
-        jobs = [job_document.as_json(one) for one in job_details.read_several(views)]
+        jobs = [job_document.as_json(one) for one in job_data.read_several(views)]
         array = {"array": job_document.array_json(views)} if is_array else {}
         console.print_json({"jobs": jobs, "unknown": unknown, **array})
     elif views:

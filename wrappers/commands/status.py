@@ -1,12 +1,11 @@
 """Progress of a study: runs done, running, waiting and failed, and the time left.
 
-On a terminal --watch fills the screen (each condition, the latest failures); elsewhere it prints a line
-for each change. It ends when all runs have ended, or when no waiting run can ever start. The exit code
-is 5 if some runs failed, and 3 if --watch ended with runs that cannot start.
+On a terminal --watch fills the screen (each condition, the latest failures); elsewhere it prints a
+line for each change. It ends when all runs have ended, or when no waiting run can ever start. The
+exit code is 5 if some runs failed, and 3 if --watch ended with runs that cannot start.
 
-A study with sessions has a line for each session, the latest last; --watch and the exit code are of the
-latest. NAME@SESSION names one session.
-"""
+A study with sessions has a line for each session, the latest last; --watch and the exit code are of
+the latest. NAME@SESSION names one session."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ from steelyard.wrappers.base import options
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from steelyard.analysis.sources.session_files import Session
+    from steelyard.analysis.sources.study_sessions import Session
     from steelyard.wrappers.submit.status import Progress
 
 MOST_FAILURES = 20

@@ -1,10 +1,9 @@
 """Who uses the cluster: joules, CPU hours, bytes and unused allocations of the jobs that ended in a
 period, by user, account, partition, node type or application.
 
-Reads the database of `steelyard collect --cluster`, which may be running meanwhile. A sum covers the jobs
-with a known value; if some have none, the number of jobs in the sum follows it. docs/cluster.md has the
-formula of each quantity.
-"""
+Reads the database of `steelyard collect --cluster`, which may be running meanwhile. A sum covers
+the jobs with a known value; if some have none, the number of jobs in the sum follows it.
+docs/cluster.md has the formula of each quantity."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.commands.collect_cluster import format_local_time
-from steelyard.wrappers.show.terminal import format_joules
+from steelyard.wrappers.show.terminal_text import format_joules
 
 if TYPE_CHECKING:
     from steelyard.analysis.cluster.top import Line, Top

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.launchers import launcher_checks
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers.launcher_grammar import Launcher
 
 SCHEDULERS = {"Slurm": "sbatch job.sh, then steelyard show JOBID", "PBS": "qsub job.sh"}
 BENCHMARK = "benchmark "

@@ -10,8 +10,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from steelyard.analysis.sources.pbs.node_settings import HOOK_FILE, NODE_FILE, read_hook_file
 from steelyard.analysis.sources.pbs.pbs_commands import has_mom
+from steelyard.analysis.sources.pbs.record_dir import HOOK_FILE, NODE_FILE, read_hook_file
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.check import Check
 

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from steelyard.wrappers.base import process_folder, programs, signals
 from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageError
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import launcher_grammar
 
 KINDS = ("docker", "podman", "systemd-nspawn", "lxc", "apptainer")
 ENGINES = ("docker", "podman")
@@ -100,7 +100,7 @@ def read_request(
     """Check and return the request: KIND:NAME as in studies, or NAME and --for; a path alone is a
     root folder."""
     head, colon, rest = text.partition(":")
-    if kind is None and colon and head in launchers.NAMED:
+    if kind is None and colon and head in launcher_grammar.NAMED:
         kind, text = head, rest
     elif kind is None and text.startswith(("/", "./", "../")):
         kind = "systemd-nspawn"
@@ -114,7 +114,7 @@ def read_request(
         raise UsageError(f"{kind} has no images: expected one of {', '.join(KINDS)}", kind)
     if kind not in (*ENGINES, "lxc"):
         text = str(Path(text).absolute())
-    launchers.check_name(kind, True, text)
+    launcher_grammar.check_name(kind, True, text)
     names = (*((suite,) if suite else ()), *include)
     for word in names:
         if not NAME.fullmatch(word):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.wrappers.launchers import image
-from steelyard.wrappers.launchers.launcher import Launcher
 from steelyard.wrappers.launchers.launcher_checks import run_quickly
+from steelyard.wrappers.launchers.launcher_grammar import Launcher
 
 MOST = 40  # most programs examined in a folder
 # The script prints a line for each missing program or library. ldd is in the package of the C

@@ -15,7 +15,7 @@ from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.launchers import image as images
 from steelyard.wrappers.launchers import trial_containers as launcher_trials
-from steelyard.wrappers.launchers.launcher import OWN_DEVICE, Launcher
+from steelyard.wrappers.launchers.launcher_grammar import OWN_DEVICE, Launcher
 
 TIMEOUT_S = 60  # a container is started, perhaps on a busy machine
 # Programs of each kind, and where to get them.

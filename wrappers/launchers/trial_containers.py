@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from steelyard.wrappers.launchers.launcher import OWN_DEVICE, Launcher
+from steelyard.wrappers.launchers.launcher_grammar import OWN_DEVICE, Launcher
 
 Complaint = Callable[..., str | None]
 # Texts in an engine's error message, and what to do about each.

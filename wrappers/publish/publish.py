@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.cluster import record_trust
-from steelyard.analysis.collect import job_comment
+from steelyard.analysis.collect import comment_builder
 from steelyard.analysis.collect.job_index import age_sort_key
 from steelyard.analysis.collect.job_view import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
+from steelyard.analysis.sources.cluster_sacct import STATES
 from steelyard.analysis.sources.sacct import INDEX, Sacct, format_utc, shorten_message
-from steelyard.analysis.sources.sacct_window import STATES
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.base.programs import find_program
 
@@ -107,7 +107,7 @@ def judge_job(found: PublishResult, rows: Sequence[AccountingRow], request: Publ
     # Only complete records are used.
     find_records(view, request.record_dirs, row.job_id, with_samples=False, within_window=True)
     own = admin_comment.read_own_comment(row.admin_comment or "")
-    if not view.nodes or not job_comment.find_complete_records(view):
+    if not view.nodes or not comment_builder.find_complete_records(view):
         if own is not None and not own.get("so_far") and not admin_comment.is_partial(own):
             found.complete += 1
         else:
@@ -126,10 +126,10 @@ def judge_job(found: PublishResult, rows: Sequence[AccountingRow], request: Publ
 def make_comment(found: PublishResult, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
     """Return our value if the written comment misses some of it. A record is its user's file, so it
     only adds to what root has written (analysis/cluster/record_trust.py)."""
-    document = job_comment.build_comment(view)
+    document = comment_builder.build_comment(view)
     ours = admin_comment.fill_in_defaults(document)
-    if own is not None and not job_comment.is_less_complete(own, ours):
-        other = job_comment.find_different_totals(own, ours)
+    if own is not None and not comment_builder.is_less_complete(own, ours):
+        other = comment_builder.find_different_totals(own, ours)
         for name in other:
             if own.get(name) is None or record_trust.is_consistent_with_comment(
                 name, ours[name], own[name], ours["nodes"]

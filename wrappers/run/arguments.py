@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
-from steelyard.wrappers.run import command_line
-from steelyard.wrappers.run.command_line import Command
-from steelyard.wrappers.run.session import Hooks, Plan
+from steelyard.wrappers.run import measured_command
+from steelyard.wrappers.run.measured_command import Command
+from steelyard.wrappers.run.measurement_rounds import Hooks, Plan
 
 REPEAT_OF_SEVERAL = 10
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
@@ -33,20 +33,21 @@ def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
     values, given = parse_lists(args.list), args.command_line
     if given and words:
         raise UsageError("give commands by -c, or after the options, and not both", part=words[0])
-    as_lines = list(given) or (list(words) if command_line.has_command_lines(words) else [])
+    as_lines = list(given) or (list(words) if measured_command.has_command_lines(words) else [])
     check_lists_used(values, as_lines or words)
     found = []
     for filled in list_combinations(values):
         if as_lines:
             made = [
-                command_line.parse_line(fill_names(text, filled), args.shell) for text in as_lines
+                measured_command.parse_line(fill_names(text, filled), args.shell)
+                for text in as_lines
             ]
         else:
-            made = [command_line.make_command([fill_names(word, filled) for word in words])]
+            made = [measured_command.make_command([fill_names(word, filled) for word in words])]
         found += [(index, replace(one, parameters=filled)) for index, one in enumerate(made)]
     if len(found) > MOST_COMMANDS:
         raise UsageError(f"-L: {len(found)} commands are more than {MOST_COMMANDS}")
-    if not as_lines and command_line.are_programs(words):
+    if not as_lines and measured_command.are_programs(words):
         several = " ".join(f"-c {word}" for word in words)
         print(
             f"steelyard run: one command, '{words[0]}' with arguments; to compare them: {several}",

@@ -16,8 +16,8 @@ from steelyard.analysis.stats.rates import is_rate, mean_by_kind
 from steelyard.jobscripts import parameters, registry
 from steelyard.jobscripts.errors import BenchmarkError
 from steelyard.wrappers.base.errors import MissingError, UsageError
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers import launcher_grammar
+from steelyard.wrappers.launchers.launcher_grammar import Launcher
 from steelyard.wrappers.run import container_run as run_inside
 from steelyard.wrappers.run import measurement
 from steelyard.wrappers.submit import program_checks as submit_programs
@@ -87,7 +87,7 @@ def write_script(chosen: Chosen, options: measurement.Options, folder: Path) -> 
     command = run_inside.write_script(
         at, chosen.benchmark, chosen.values, chosen.launcher, variables, options.conditions.network
     )
-    return replace(options, command=tuple(command), tags=tags, launcher=launchers.BARE)
+    return replace(options, command=tuple(command), tags=tags, launcher=launcher_grammar.BARE)
 
 
 def script_folder(folder: Path) -> Path:

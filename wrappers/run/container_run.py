@@ -18,8 +18,8 @@ from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.parameters import Value
 from steelyard.wrappers.base import leftovers, programs
 from steelyard.wrappers.base.errors import MissingError, UsageError
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers import launcher_grammar
+from steelyard.wrappers.launchers.launcher_grammar import Launcher
 
 RUN_ID = "run"
 ATTEMPT = "local.1"
@@ -154,7 +154,11 @@ def write_script(
         study_dir=folder,
         run_id=RUN_ID,
         clients=launcher.clients_per_node,
-        environment={**environment, **own, **launchers.launcher_variables(launcher, condition)},
+        environment={
+            **environment,
+            **own,
+            **launcher_grammar.launcher_variables(launcher, condition),
+        },
     )
     script.write_text(text, encoding="utf-8")
     return ["/bin/bash", str(script)]

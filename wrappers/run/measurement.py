@@ -19,7 +19,7 @@ from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
 from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.rates import rate_interval, to_costs
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
-from steelyard.wrappers.launchers.launcher import BARE, Launcher
+from steelyard.wrappers.launchers.launcher_grammar import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.run import container_run as run_inside
 

@@ -9,12 +9,18 @@ from pathlib import Path
 
 from steelyard.wrappers.base import leftovers, programs
 from steelyard.wrappers.run import benchmark as run_benchmark
-from steelyard.wrappers.run import command_line, comparisons, measurement, progress, shell_overhead
+from steelyard.wrappers.run import (
+    comparisons,
+    measured_command,
+    measurement,
+    progress,
+    shell_overhead,
+)
 from steelyard.wrappers.run.benchmark import Chosen
-from steelyard.wrappers.run.command_line import Command
+from steelyard.wrappers.run.measured_command import Command
 from steelyard.wrappers.run.measurement import Measurement, Options
+from steelyard.wrappers.run.measurement_rounds import Hooks, Plan, Session
 from steelyard.wrappers.run.results import CommandResults, RunResults
-from steelyard.wrappers.run.session import Hooks, Plan, Session
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,7 @@ class MeasurementSeries:
         program = str(programs.find_node_program())
         if self.chosen is None and self.options.launcher.has_our_programs:
             for command in self.commands:
-                command_line.check_on_this_machine(command)
+                measured_command.check_on_this_machine(command)
         with leftovers.make_run_folder() as temporary:
             folder = temporary / "kept" if output is None else output.absolute()
             measurement.check_empty(folder)

@@ -13,9 +13,8 @@ import termios
 from pathlib import Path
 
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import launcher_checks
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers import launcher_checks, launcher_grammar
+from steelyard.wrappers.launchers.launcher_grammar import Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.study.job import TAG_KEY
@@ -39,14 +38,14 @@ def read_launcher(text: str, condition: str = netem.NONE) -> Launcher:
     """Parse --in; check that the launcher is installed, allowed to this user, and fits the
     condition."""
     try:
-        launcher = launchers.parse(text)
+        launcher = launcher_grammar.parse(text)
     except UsageError as error:
         raise UsageError(f"--in: {error}", part=text) from error
-    refusal = launchers.condition_conflict(launcher, condition)
+    refusal = launcher_grammar.condition_conflict(launcher, condition)
     if refusal is not None:
         raise UsageError(f"--in {text} --netem={condition}: {refusal}", part=text)
     job_condition = netem.read_job_condition()
-    refusal = launchers.condition_conflict(launcher, job_condition)
+    refusal = launcher_grammar.condition_conflict(launcher, job_condition)
     if refusal is not None:
         raise UsageError(f"--in {text}: this job has --netem={job_condition}: {refusal}", part=text)
     launcher_checks.check_on_this_machine(launcher)

@@ -9,10 +9,10 @@ from pathlib import Path
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.wrappers.run import comparisons as run_comparisons
 from steelyard.wrappers.run import shell_overhead
-from steelyard.wrappers.run.command_line import Command
 from steelyard.wrappers.run.comparisons import Comparison
+from steelyard.wrappers.run.measured_command import Command
 from steelyard.wrappers.run.measurement import Measurement, Summary
-from steelyard.wrappers.run.session import Course, Plan
+from steelyard.wrappers.run.measurement_rounds import Course, Plan
 
 
 @dataclass(frozen=True)

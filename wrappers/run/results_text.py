@@ -10,7 +10,7 @@ from typing import TextIO
 from steelyard.analysis.stats import number_format
 from steelyard.jobscripts.plurals import counted, counted_range
 from steelyard.wrappers.base import console
-from steelyard.wrappers.netem import words as netem_words
+from steelyard.wrappers.netem import condition_descriptions
 from steelyard.wrappers.run import comparisons
 from steelyard.wrappers.run.comparisons import Comparison
 from steelyard.wrappers.run.measurement import Measurement, Summary
@@ -233,9 +233,10 @@ def print_conditions(runs: Sequence[Measurement]) -> None:
         print("network conditions" + (f" of run {run.number}" if len(runs) > 1 else ""))
         print(
             "\n".join(
-                f"  {line}" for line in netem_words.format_document(run.network_conditions or {})
+                f"  {line}"
+                for line in condition_descriptions.format_document(run.network_conditions or {})
             )
         )
     for run in conditioned[1:]:
-        trips = netem_words.format_round_trips(run.network_conditions or {})
+        trips = condition_descriptions.format_round_trips(run.network_conditions or {})
         print(f"  run {run.number}: " + (trips or "round trips were not measured"))

@@ -15,7 +15,7 @@ from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.netem.program import Conditions, make_conditions
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.study.job import Job
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import RESULT_STATES, Submission
-from steelyard.jobscripts.userfiles import read_tail
+from steelyard.jobscripts.regular_files import read_tail
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageError
@@ -25,7 +25,7 @@ from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 GONE = "the submit that ran it was killed"
 # steelyard.sh gives its clients 10 s to stop, and then needs a moment to write the result.
@@ -71,7 +71,7 @@ class Local(Scheduler):
         return []
 
     def node_options(self, node: str) -> list[str]:
-        """Return no options: this machine is the only node, and the preflight has checked its
+        """Return no options: this machine is the only node, and submit has checked its
         name."""
         return []
 
@@ -92,7 +92,7 @@ class Local(Scheduler):
         return AvailableNodes("this machine", (node,))
 
     def node_features(self) -> dict[str, frozenset[str]]:
-        """Return nothing: the preflight checks this machine itself."""
+        """Return nothing: submit checks this machine itself."""
         return {}
 
     def render_script(self, batch: Batch, after: str | None) -> str:  # no runs execute in parallel
@@ -187,7 +187,7 @@ def count_cores() -> int | None:
 
 def run_variables(batch: Batch, attempt: str) -> dict[str, str]:
     """Return the variables that run.sh expects of its starter (head of
-    jobscripts/lib/steelyard.sh)."""
+    jobscripts/lib/run_main.sh)."""
     variables = {"SY_SCHEDULER": Local.name, "SY_ATTEMPT": attempt}
     if batch.job.time_limit_s is not None:
         variables["SY_TIME_LIMIT_S"] = str(batch.job.time_limit_s)

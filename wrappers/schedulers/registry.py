@@ -67,7 +67,7 @@ def check_options(study: Study, scheduler: type[Scheduler]) -> None:
 
     Options of [job] are for the given scheduler; those of [place.LEVEL] are for each scheduler by
     name."""
-    from steelyard.wrappers.study.study_table import Table
+    from steelyard.wrappers.study.table_reader import Table
 
     top = Table(study.file, {"job": {}, "place": {level: {} for level in study.place}})
     scheduler.check_options(top.table("job"), "options", study.job.options)

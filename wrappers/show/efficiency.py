@@ -9,9 +9,9 @@ from steelyard.analysis.stats.number_format import format_binary
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console
 from steelyard.wrappers.base.console import format_seconds
-from steelyard.wrappers.show import terminal
-from steelyard.wrappers.show.job_details import JobDetails
-from steelyard.wrappers.show.terminal import format_joules, format_percent
+from steelyard.wrappers.show import terminal_text
+from steelyard.wrappers.show.job_data import JobDetails
+from steelyard.wrappers.show.terminal_text import format_joules, format_percent
 
 HEADINGS = ("", "held", "used", "of it")
 
@@ -36,7 +36,7 @@ def print_efficiency(details: JobDetails) -> None:
     is_over = details.view.row is None or details.view.row.end_unix_s is not None
     console.print_table(HEADINGS, rows, title="asked and used" + ("" if is_over else ", so far"))
     for line in [*explain_shares(details), *describe_pressure(details)]:
-        terminal.print_wrapped(line)
+        terminal_text.print_wrapped(line)
 
 
 def format_share(use: Usage) -> str:
@@ -99,4 +99,4 @@ def print_advice(details: JobDetails) -> None:
     if details.advice:
         console.print_line("next time")
     for advice in details.advice:
-        terminal.print_wrapped(f"{advice.about}: {advice.text}")
+        terminal_text.print_wrapped(f"{advice.about}: {advice.text}")

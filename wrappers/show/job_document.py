@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.job import gpus, pressure
 from steelyard.facts.quantities import METRICS
-from steelyard.wrappers.show.job_details import JobDetails
+from steelyard.wrappers.show.job_data import JobDetails
 from steelyard.wrappers.show.node_usage import usage_minimum
 
 if TYPE_CHECKING:

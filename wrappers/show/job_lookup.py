@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import errors
 
 if TYPE_CHECKING:
-    from steelyard.analysis.cluster.job_archive import ClusterDatabase
+    from steelyard.analysis.cluster.stored_job_lookup import ClusterDatabase
     from steelyard.analysis.collect.job_view import JobView
 
 ANSWER_LIMIT_S = 10.0  # a busy NFS server answers within seconds
@@ -36,7 +36,7 @@ def open_cluster_database(database: Path | None) -> ClusterDatabase | None:
     imported."""
     if database is None or not os.path.lexists(database):
         return None
-    from steelyard.analysis.cluster.job_archive import ClusterDatabase
+    from steelyard.analysis.cluster.stored_job_lookup import ClusterDatabase
 
     return ClusterDatabase(database)
 

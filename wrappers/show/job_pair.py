@@ -10,14 +10,14 @@ from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import differences
 from steelyard.analysis.job.differences import Fact, Used
 from steelyard.analysis.job.time_series import LEVELS, JobTimeSeries, Series
-from steelyard.analysis.sources import thinning
+from steelyard.analysis.sources import thinning_note
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import time_series
-from steelyard.wrappers.show.job_details import read_time_series
+from steelyard.wrappers.show.job_data import read_time_series
 from steelyard.wrappers.show.node_usage import choose_format
-from steelyard.wrappers.show.terminal import group_by_reason
+from steelyard.wrappers.show.terminal_text import group_by_reason
 from steelyard.wrappers.show.time_series import format_sparkline
 
 IN_BYTES = ("memory held", "memory of the node")
@@ -109,7 +109,7 @@ def print_courses(a: JobView, b: JobView) -> None:
 def describe_thinning(a: JobView, b: JobView) -> list[str]:
     """Return notes on jobs with thinned samples, in which a divergence is harder to see."""
     notes = ((name, note) for name, view in (("A", a), ("B", b)) for note in view.notes)
-    return [f"{name}: {note}" for name, note in notes if thinning.WORDS in note]
+    return [f"{name}: {note}" for name, note in notes if thinning_note.WORDS in note]
 
 
 def format_pair(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> list[str]:

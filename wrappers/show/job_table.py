@@ -11,9 +11,9 @@ from steelyard.analysis.job.job_array import ArrayUsage
 from steelyard.analysis.job.usage import Efficiency, compute_efficiency
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.wrappers.base import console
-from steelyard.wrappers.show import terminal
+from steelyard.wrappers.show import terminal_text
 from steelyard.wrappers.show.efficiency import format_minimum, format_share
-from steelyard.wrappers.show.terminal import format_joules, format_percent
+from steelyard.wrappers.show.terminal_text import format_joules, format_percent
 
 HEADINGS = ("job", "name", "state", "nodes", "CPUs", "time", "of limit", "CPU", "memory", "of it",
             "energy", "tags")  # fmt: skip
@@ -36,7 +36,7 @@ def print_jobs(views: Sequence[JobView], is_array: bool = False) -> None:
     if total is not None:
         rows.append(format_array(total, len(views)))
     console.print_table(
-        *terminal.drop_columns(HEADINGS, rows, DISPENSABLE, terminal.terminal_columns())
+        *terminal_text.drop_columns(HEADINGS, rows, DISPENSABLE, terminal_text.terminal_columns())
     )
     for view in views:
         for line in view.refused:
@@ -100,4 +100,4 @@ def print_array(total: ArrayUsage) -> None:
     if total.advice:
         print("next time, of each task")
     for one in total.advice:
-        terminal.print_wrapped(f"{one.about}: {one.text}")
+        terminal_text.print_wrapped(f"{one.about}: {one.text}")

@@ -13,8 +13,8 @@ from steelyard.analysis.stats.number_format import format_binary
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console
-from steelyard.wrappers.show import terminal
-from steelyard.wrappers.show.terminal import format_joules
+from steelyard.wrappers.show import terminal_text
+from steelyard.wrappers.show.terminal_text import format_joules
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.job_view import JobView
@@ -98,7 +98,7 @@ def print_usage(view: JobView) -> None:
         totals = {name: view.total(name) for name in METRICS}
         rows.append(("all", "", "", *usage_cells(totals, usage_minimum(view), of_all=True)))
     console.print_table(
-        *terminal.transpose_wide_table(headings, rows, terminal.terminal_columns()),
+        *terminal_text.transpose_wide_table(headings, rows, terminal_text.terminal_columns()),
         title="what it used",
     )
     for node in view.nodes:
@@ -129,7 +129,9 @@ def print_gpus(view: JobView) -> None:
     for node in view.nodes:
         found = gpus.read_job_gpus(node.record)
         if found is not None:
-            terminal.print_wrapped(f"energy of the job's GPUs on {node.node}: {format_gpus(found)}")
+            terminal_text.print_wrapped(
+                f"energy of the job's GPUs on {node.node}: {format_gpus(found)}"
+            )
 
 
 def format_gpus(found: gpus.JobGpus) -> str:

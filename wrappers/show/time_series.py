@@ -9,8 +9,8 @@ from itertools import pairwise
 from steelyard.analysis.job.time_series import JobTimeSeries
 from steelyard.analysis.stats.number_format import choose_prefix, format_binary
 from steelyard.wrappers.base import console
-from steelyard.wrappers.show import terminal
-from steelyard.wrappers.show.job_details import JobDetails
+from steelyard.wrappers.show import terminal_text
+from steelyard.wrappers.show.job_data import JobDetails
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 ASCII = ".:-=+*#@"
@@ -67,7 +67,7 @@ NARROWEST, WIDEST = 10, 60
 def line_width() -> int:
     """Return the number of letters that fit in a line with its labels."""
     return min(
-        max((terminal.terminal_columns() or 80) - NAME_WIDTH - REST_WIDTH, NARROWEST), WIDEST
+        max((terminal_text.terminal_columns() or 80) - NAME_WIDTH - REST_WIDTH, NARROWEST), WIDEST
     )
 
 

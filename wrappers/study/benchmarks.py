@@ -12,8 +12,8 @@ from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
 from steelyard.wrappers.study.job import ALLOCATION, Job
-from steelyard.wrappers.study.study_table import Table
-from steelyard.wrappers.study.variants import (
+from steelyard.wrappers.study.table_reader import Table
+from steelyard.wrappers.study.variant_factors import (
     Factors,
     Variant,
     explain_unused_factor,

@@ -11,12 +11,12 @@ from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers import launcher_grammar
+from steelyard.wrappers.launchers.launcher_grammar import Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.study.job import ALLOCATION, MOST_ALLOCATED, Job, split_options
 from steelyard.wrappers.study.levels import EACH, Drawn, read_levels
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 Level = str | int | float | bool
 
@@ -143,7 +143,7 @@ def check_launchers(table: Table, levels: tuple[Level, ...]) -> None:
     """Check that launcher levels follow the grammar of launchers."""
 
     def canonical(level: str) -> str:
-        return launchers.parse(level).text
+        return launcher_grammar.parse(level).text
 
     check_texts(
         table, "launcher", levels, '"bare", or a launcher such as "podman:debian:12"', canonical
@@ -183,7 +183,7 @@ def check_span(
     without_mpi = [one.name for one in benchmarks if not has_mpi(one)]
     one_of_many = nodes > 1 and not ("clients" in factors and has_meaning("clients", benchmarks))
     for level in factors.get("launcher", ()):
-        launcher = launchers.parse(str(level))
+        launcher = launcher_grammar.parse(str(level))
         why = None
         if launcher.across and without_mpi:
             why = (
@@ -213,7 +213,7 @@ def find_refused_condition(launcher: Launcher, conditions: tuple[Level, ...]) ->
     """Return why the first condition that cannot apply to the launcher's containers cannot; else
     None."""
     for condition in conditions:
-        why = launchers.condition_conflict(launcher, str(condition))
+        why = launcher_grammar.condition_conflict(launcher, str(condition))
         if why is not None:
             return f"network = {shown(condition)}: {why}"
     return None

@@ -11,12 +11,12 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.sources import session_files, study_files
-from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.sources import study_files, study_sessions
+from steelyard.analysis.sources.study_sessions import Session
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 
-SUFFIX, SESSIONS = session_files.SESSION_SUFFIX, session_files.SUFFIX
+SUFFIX, SESSIONS = study_sessions.SESSION_SUFFIX, study_sessions.SUFFIX
 NAMED_SESSIONS = 5  # number of last sessions that an error lists
 PLAN = study_files.PLAN_FILE
 
@@ -81,10 +81,10 @@ def resolve_study(text: str | None) -> Path:
     folder = find_study(text)
     if not is_sessions(folder):
         return folder
-    sessions = session_files.list_sessions(folder)
+    sessions = study_sessions.list_sessions(folder)
     latest = sessions[-1].folder
     print(
-        f"{session_files.format_label(latest)}: the latest of {counted(len(sessions), 'session')}",
+        f"{study_sessions.format_label(latest)}: the latest of {counted(len(sessions), 'session')}",
         file=sys.stderr,
     )
     return latest
@@ -94,7 +94,7 @@ def find_sessions(text: str | None) -> list[Session]:
     """Return all sessions of a study that has only sessions, or of a given NAME.sessions; else
     []."""
     folder = find_study(text)
-    return session_files.list_sessions(folder) if is_sessions(folder) else []
+    return study_sessions.list_sessions(folder) if is_sessions(folder) else []
 
 
 def is_study(text: str) -> bool:
@@ -157,7 +157,7 @@ def session_folder(study: Path, session: str, text: str) -> Path:
     own = folder / f"{session}{SUFFIX}"
     if (own / PLAN).is_file():
         return own
-    names = [one.name for one in session_files.list_sessions(folder)]
+    names = [one.name for one in study_sessions.list_sessions(folder)]
     if not names:
         raise UsageError(
             f"{text}: there are no sessions in {folder}; `steelyard submit STUDY.toml --session` makes one",
@@ -173,7 +173,7 @@ def session_folder(study: Path, session: str, text: str) -> Path:
 def is_sessions(folder: Path) -> bool:
     """Return whether a folder is NAME.sessions with at least one submitted session."""
     return folder.absolute().name.endswith(SESSIONS) and bool(
-        session_files.list_submitted_names(folder)
+        study_sessions.list_submitted_names(folder)
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from steelyard.jobscripts.toml_table import shown
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 KEYS = (
     "nodes",

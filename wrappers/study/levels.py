@@ -15,7 +15,7 @@ from typing import Any
 from steelyard.analysis.base.level_names import FILES, NODE, RANGE, format_level, has_names
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.toml_table import shown
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 MOST_LEVELS = 10_000
 ALLOWED = (
@@ -54,7 +54,7 @@ def read_levels(table: Table, name: str, seed: int, recorded_levels: Drawn) -> t
 
 def read_nodes(table: Table, recorded_levels: Drawn) -> list[str]:
     """Return the drawn nodes of `node = "each"`. Until a scheduler has been queried
-    (submit.node_levels), EACH is the only level, and the entry in `drawn` has none."""
+    (submit.each_node_levels), EACH is the only level, and the entry in `drawn` has none."""
     if table.data[NODE] != EACH:
         table.wrong(NODE, table.data[NODE], 'a list of nodes such as ["n1", "n2"], or "each"')
     if recorded_levels.get(NODE, {}).get("nodes") != EACH:

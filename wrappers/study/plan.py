@@ -18,14 +18,14 @@ from pathlib import Path
 
 from steelyard.analysis.base.level_names import Texts, format_level
 from steelyard.analysis.sources import study_files
-from steelyard.analysis.sources.session_files import Session
 from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION
+from steelyard.analysis.sources.study_sessions import Session
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.study.variants import Variant
+from steelyard.wrappers.study.variant_factors import Variant
 
 NO_FACTORS = "no factors"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.sources.study_files import PlannedRun
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.launchers.launcher import Launcher
+    from steelyard.wrappers.launchers.launcher_grammar import Launcher
     from steelyard.wrappers.study.job import Job
 
 
@@ -36,9 +36,9 @@ class Run(PlannedRun):
     @property
     def launcher(self) -> Launcher:
         """Return the launcher in which each client runs."""
-        from steelyard.wrappers.launchers import launcher
+        from steelyard.wrappers.launchers import launcher_grammar
 
-        return launcher.launcher_of_levels(self.condition)
+        return launcher_grammar.launcher_of_levels(self.condition)
 
 
 @functools.cache

@@ -10,7 +10,7 @@ from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import did_you_mean
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.job import ALLOCATION
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 Factors = Mapping[str, tuple[Level, ...]]
 ALLOWED = '"strong", "weak", or { kind = "strong", over = ["threads"] }'

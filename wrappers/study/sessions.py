@@ -1,7 +1,7 @@
 """Sessions of a repeated study: starts a session, and compares it with the last one.
 
 A session has its own study folder, NAME.sessions/SESSION.study. Its runs share no block with those
-of another session, and levels may change between sessions. analysis/sources/session_files.py reads
+of another session, and levels may change between sessions. analysis/sources/study_sessions.py reads
 the index that this module writes."""
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steelyard.analysis.base import locks
-from steelyard.analysis.sources import session_files, study_files
-from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.sources import study_files, study_sessions
+from steelyard.analysis.sources.study_sessions import Session
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.base.options import TODAY
 from steelyard.wrappers.study.folder import SUFFIX
@@ -43,17 +43,17 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
 
     The number is in the index, on disk, before the session has a plan: a crash in between loses a
     number, but no session."""
-    known = session_files.find_session(folder)
+    known = study_sessions.find_session(folder)
     if known is not None:
         return known, None
     name, now = folder.name.removesuffix(SUFFIX), time.time()
     fd = os.open(
-        folder.parent / session_files.INDEX_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644
+        folder.parent / study_sessions.INDEX_FILE, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644
     )
     try:
         locks.lock_file(fd, wait=True)
-        sessions = session_files.list_sessions(folder.parent)
-        given = [number for number, _ in session_files.read_index(folder.parent).values()]
+        sessions = study_sessions.list_sessions(folder.parent)
+        given = [number for number, _ in study_sessions.read_index(folder.parent).values()]
         number = 1 + max([*given, *(one.number for one in sessions)], default=0)
         entry = {"name": name, "number": number, "began_unix_s": now}
         size = os.fstat(fd).st_size
@@ -66,7 +66,7 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
     if sessions and sessions[-1].began_unix_s > now:
         doubt = (
             f"by this machine's clock session {number} begins before session "
-            f"{sessions[-1].number}, {session_files.format_label(sessions[-1].folder)}: check the clock; "
+            f"{sessions[-1].number}, {study_sessions.format_label(sessions[-1].folder)}: check the clock; "
             "sessions are ordered by number"
         )
     return Session(name, number, now, folder), doubt
@@ -75,13 +75,13 @@ def begin_session(folder: Path) -> tuple[Session, str | None]:
 def describe_changes(folder: Path, study: str, runs: Sequence[Run]) -> str | None:
     """Return one line on how a new session differs from the last one; None if they are equal.
     Raises UsageError if the last session ran other benchmarks."""
-    sessions = session_files.list_sessions(folder.parent)
+    sessions = study_sessions.list_sessions(folder.parent)
     if not sessions:
         return None
     last = sessions[-1]
     before = study_files.read_plan_as(last.folder, Run)[1]
     benchmarks = [sorted({run.benchmark for run in some}) for some in (before, runs)]
-    label = session_files.format_label(last.folder)
+    label = study_sessions.format_label(last.folder)
     if set(benchmarks[0]).isdisjoint(benchmarks[1]):
         raise UsageError(
             f"{folder.parent} has sessions of another study: the last one, {label}, ran "
@@ -102,9 +102,9 @@ def describe_changes(folder: Path, study: str, runs: Sequence[Run]) -> str | Non
 def list_history_folders(folder: Path) -> list[Path]:
     """Return the study's own folder; for a session also the folders of up to JUDGED_BY other
     sessions."""
-    if not session_files.is_session(folder):
+    if not study_sessions.is_session(folder):
         return [folder]
-    others = [one.folder for one in session_files.list_sessions(folder.parent)]
+    others = [one.folder for one in study_sessions.list_sessions(folder.parent)]
     return [folder, *[one for one in others if one.name != folder.name][-JUDGED_BY:]]
 
 

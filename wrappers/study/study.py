@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from steelyard.analysis.base.level_names import NODE, Texts, format_levels
-from steelyard.analysis.sources import session_files, study_files
+from steelyard.analysis.sources import study_files, study_sessions
 from steelyard.analysis.sources.study_files import Scaling
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.jobscripts.registry import Benchmark
@@ -25,8 +25,8 @@ from steelyard.wrappers.study.folder import PLAN, derive_folder
 from steelyard.wrappers.study.job import Job
 from steelyard.wrappers.study.levels import EACH, Drawn
 from steelyard.wrappers.study.scaling import read_scaling
-from steelyard.wrappers.study.study_table import Table
-from steelyard.wrappers.study.variants import Variant
+from steelyard.wrappers.study.table_reader import Table
+from steelyard.wrappers.study.variant_factors import Variant
 
 SECTIONS = ("study", "job", "factors", "baseline", "place", "benchmark")
 STUDY_KEYS = (
@@ -57,7 +57,7 @@ class Study:
     file: Path
     stop: Stop | None = None
     equivalent: float | None = None  # smaller overheads count as none
-    tolerate: float | None = None  # how much worse a figure may be (summary.tolerances)
+    tolerate: float | None = None  # how much worse a figure may be (summary.tolerated_levels)
     max_core_hours: float | None = None
     scaling: Scaling | None = None
     drawn: Drawn = field(default_factory=dict)  # drawn factors that are files or each node
@@ -238,7 +238,7 @@ def load_with_folder(
         return load_study(toml), toml  # raises an error that says what is wrong
     folder = derive_folder(toml, directory, session)
     study = load_study(toml, read_drawn_levels(toml, folder))
-    if session_files.is_session(folder):
+    if study_sessions.is_session(folder):
         study = replace(study, session=folder.name.removesuffix(study_folder.SUFFIX))
     return study, folder
 
@@ -249,10 +249,10 @@ def read_drawn_levels(toml: Path, folder: Path) -> Drawn:
     text = toml.read_bytes()
     if b"files" not in text and EACH.encode() not in text:
         return {}
-    is_new = session_files.is_session(folder) and not (folder / PLAN).is_file()
+    is_new = study_sessions.is_session(folder) and not (folder / PLAN).is_file()
     if is_new:
         folder = next(
-            (one.folder for one in session_files.list_sessions(folder.parent)[-1:]), folder
+            (one.folder for one in study_sessions.list_sessions(folder.parent)[-1:]), folder
         )
     if not (folder / PLAN).is_file():
         return {}
@@ -306,7 +306,7 @@ def read_tolerate(head: Table, factors: dict[str, tuple[Level, ...]]) -> float |
     share = read_share(head, "tolerate", 'how much worse a figure may be, such as "10%"')
     if share is not None:
         # Imported here because it takes a tenth of a second, and few studies need it.
-        from steelyard.analysis.summary.tolerances import find_numeric_axes
+        from steelyard.analysis.summary.tolerated_levels import find_numeric_axes
 
         if not find_numeric_axes(factors):
             head.fail(

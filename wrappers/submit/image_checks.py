@@ -10,7 +10,7 @@ from pathlib import Path
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.launchers import image_contents, launcher_checks
-from steelyard.wrappers.launchers.launcher import Launcher
+from steelyard.wrappers.launchers.launcher_grammar import Launcher
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.submit.program_checks import OURS
 

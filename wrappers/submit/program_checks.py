@@ -15,10 +15,10 @@ from pathlib import Path
 
 from steelyard.jobscripts.registry import Benchmark, Module, Program
 from steelyard.wrappers.base import programs as base_programs
-from steelyard.wrappers.base.shell_syntax import ASSIGNMENT, BUILT_IN, SYNTAX
+from steelyard.wrappers.base.shell_only_syntax import ASSIGNMENT, BUILT_IN, SYNTAX
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.submit.preflight import Problem
+from steelyard.wrappers.submit.scheduler_checks import Problem
 
 OURS = "steelyard-"
 TIMER = "steelyard-time"

@@ -20,7 +20,7 @@ from steelyard.analysis.base import file_changes
 from steelyard.analysis.base.file_changes import Identity, read_identity
 from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import RESULT_FILE, RESULT_STATES, RunFolder
-from steelyard.jobscripts import userfiles
+from steelyard.jobscripts import regular_files
 from steelyard.wrappers.schedulers import ledger
 
 FILE = ".status"
@@ -145,7 +145,9 @@ def read_cache(study_dir: Path) -> dict[str, Known]:
     try:
         if path.lstat().st_uid != study_dir.stat().st_uid:
             return {}
-        checksum, _, body = userfiles.read_regular(path, userfiles.PLAN_BYTES).partition(b"\n")
+        checksum, _, body = regular_files.read_regular(path, regular_files.PLAN_BYTES).partition(
+            b"\n"
+        )
         document = json.loads(body) if file_changes.digest(body).encode() == checksum else {}
         runs: dict[str, Known] = (
             document["runs"] if document.get("reader") == file_changes.digest_program() else {}

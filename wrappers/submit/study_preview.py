@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.summary import earlier_runs
-from steelyard.analysis.summary.earlier_runs import EarlierRuns
+from steelyard.analysis.summary import run_costs
+from steelyard.analysis.summary.run_costs import EarlierRuns
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base.errors import MissingError, SteelyardError
 from steelyard.wrappers.launchers import launcher_checks
@@ -21,21 +21,20 @@ from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job import ALLOCATION
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.study.variants import variants_without_factor
+from steelyard.wrappers.study.variant_factors import variants_without_factor
 from steelyard.wrappers.submit import (
     cost_estimate,
     image_checks,
-    node_checks,
-    preflight,
+    node_kernel_checks,
     program_checks,
+    scheduler_checks,
+    stop_rule,
 )
-from steelyard.wrappers.submit import node_checks as submit_nodes
-from steelyard.wrappers.submit import study_growth as submit_stop
 from steelyard.wrappers.submit.batch_submission import chain_batches, find_last_active
 from steelyard.wrappers.submit.batches import load_plan, make_batch, make_batches, select_runs
 from steelyard.wrappers.submit.cost_estimate import Cost
-from steelyard.wrappers.submit.preflight import Problem
 from steelyard.wrappers.submit.run_state import RunState
+from steelyard.wrappers.submit.scheduler_checks import Problem
 
 States = Mapping[str, RunState]
 
@@ -76,19 +75,23 @@ def make_preview(
     study: Study, folder: StudyDir, scheduler: Scheduler, retry_failed: bool = False
 ) -> StudyPreview:
     """Return the preview; writes nothing and submits nothing."""
-    study = submit_stop.read_grown_study(study, folder)
+    study = stop_rule.read_grown_study(study, folder)
     runs, states = load_plan(study, folder, "check")
     runs, missing = select_runs(study, runs, dict(states), retry_failed)
     batches = make_batches(study, folder, missing, scheduler)
     problems = [
         *find_local_problems(study, missing, scheduler),
-        *preflight.find_problems(study, missing, batches, scheduler),
+        *scheduler_checks.find_problems(study, missing, batches, scheduler),
     ]
-    doubt = None if scheduler.runs_here else submit_nodes.check_network_support(batches, scheduler)
+    doubt = (
+        None
+        if scheduler.runs_here
+        else node_kernel_checks.check_network_support(batches, scheduler)
+    )
     problems += [] if doubt is None else [Problem(doubt, sure=False)]
     problems += find_limit_problem(study, runs, states, missing, scheduler, folder)
     return StudyPreview(study, folder, scheduler, runs, states, missing, batches, problems,
-        node_checks.group_by_release(study, batches, scheduler),
+        node_kernel_checks.group_by_release(study, batches, scheduler),
     )  # fmt: skip
 
 
@@ -107,7 +110,7 @@ def list_notes(study: Study) -> Iterator[str]:
         )
     for name, labels in variants_without_factor(study.factors, study.variants).items():
         yield (
-            f"the factor {name} says nothing of {submit_nodes.format_names(labels)}: measured once for all "
+            f"the factor {name} says nothing of {node_kernel_checks.format_names(labels)}: measured once for all "
             "of its levels"
         )
 
@@ -189,13 +192,13 @@ def estimate_study_cost(
 
     A job's time is that of the accounting; without one, that expected from its run's elapsed
     time."""
-    spent = earlier_runs.job_seconds(folder.path)
+    spent = run_costs.job_seconds(folder.path)
     over: dict[str, tuple[Run, float]] = {}
     for run_id, entry in states.items():
         known = spent.get(run_id)
         if known is None and entry.elapsed_s is not None:
             known = cost_estimate.estimate_job_s(study, entry.elapsed_s)
-        if known is not None and entry.state in submit_stop.OVER:
+        if known is not None and entry.state in stop_rule.OVER:
             over[run_id] = entry.run, known
     again = {run.run_id for run in missing}
     return cost_estimate.estimate_cost(
@@ -213,9 +216,9 @@ def read_earlier_runs(folder: StudyDir) -> EarlierRuns:
     """Return the runs that the study has collected; for a session also those of earlier
     sessions."""
     try:
-        return earlier_runs.read_earlier_runs(sessions.list_history_folders(folder.path))
+        return run_costs.read_earlier_runs(sessions.list_history_folders(folder.path))
     except MissingError:
-        return earlier_runs.NONE
+        return run_costs.NONE
 
 
 def check_core_hours(

@@ -11,8 +11,7 @@ from steelyard.jobscripts import registry, runscript
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import signals
 from steelyard.wrappers.base.errors import MissingError, UsageError
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import launcher_checks
+from steelyard.wrappers.launchers import launcher_checks, launcher_grammar
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers import registry as schedulers_registry
@@ -21,17 +20,22 @@ from steelyard.wrappers.study import plan, sessions
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.submit import node_checks as submit_nodes
-from steelyard.wrappers.submit import preflight, program_checks, status, study_preview
+from steelyard.wrappers.submit import (
+    node_kernel_checks,
+    program_checks,
+    scheduler_checks,
+    status,
+    stop_rule,
+    study_preview,
+)
 from steelyard.wrappers.submit import program_checks as submit_programs
-from steelyard.wrappers.submit import study_growth as submit_stop
 from steelyard.wrappers.submit.batch_submission import (
     print_message,
     recover_submissions,
     submit_batches,
 )
 from steelyard.wrappers.submit.batches import load_plan, make_batches, select_runs
-from steelyard.wrappers.submit.node_levels import draw_nodes
+from steelyard.wrappers.submit.each_node_levels import draw_nodes
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def submit(
         return make_outcome(study, folder, scheduler, preview.runs, preview.batches, [], begin)
     with ledger.lock_study(folder):
         recovered = recover_submissions(folder, study.name, scheduler)
-        study = submit_stop.grow_study(study, folder, print_message)
+        study = stop_rule.grow_study(study, folder, print_message)
         runs, states = load_plan(study, folder)
         runs, missing = select_runs(study, runs, states, retry_failed)
         check_programs(study, missing, scheduler)
@@ -81,8 +85,8 @@ def submit(
         batches = make_batches(study, folder, missing, scheduler)
         for batch in batches:  # report impossible requests before anything is written
             scheduler.render_script(batch, None)
-        preflight.report_problems(
-            preflight.find_problems(study, missing, batches, scheduler), print_message
+        scheduler_checks.report_problems(
+            scheduler_checks.find_problems(study, missing, batches, scheduler), print_message
         )
         study_preview.check_core_hours(study, runs, states, missing, scheduler, folder)
         warn_about_nodes(batches, scheduler)
@@ -130,8 +134,8 @@ def warn_about_nodes(batches: Sequence[Batch], scheduler: Scheduler) -> None:
     if scheduler.runs_here:  # an error elsewhere
         return
     for doubt in (
-        submit_nodes.check_network_support(batches, scheduler),
-        submit_nodes.check_sites(batches),
+        node_kernel_checks.check_network_support(batches, scheduler),
+        node_kernel_checks.check_sites(batches),
     ):
         if doubt is not None:
             print_message(f"warning: {doubt}")
@@ -211,7 +215,7 @@ def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> N
         print_message(
             f"warning: not on this machine, and maybe not on the nodes: {'; '.join(missing)}"
         )
-    preflight.report_problems(
+    scheduler_checks.report_problems(
         list(program_checks.check_commands(study, runs, scheduler.runs_here)), print_message
     )
 
@@ -256,7 +260,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
             clients=run.clients * run.launcher.clients_per_node,
             environment=variables
             | run.resolve_job(study.job).thread_count()
-            | launchers.launcher_variables(
+            | launcher_grammar.launcher_variables(
                 run.launcher, netem.make_conditions(run.condition).network
             )
             | mode_variable(run),

@@ -21,8 +21,8 @@ import duckdb
 from steelyard.analysis.sources import packed_samples, record_packs, records
 from steelyard.analysis.sources.packed_samples import Frame, SampleTable, split_file
 from steelyard.analysis.store.database import open_side_engine
-from steelyard.analysis.store.spool import quote_path, replace_lone_surrogates
-from steelyard.jobscripts.userfiles import read_regular
+from steelyard.analysis.store.row_files import quote_path, replace_lone_surrogates
+from steelyard.jobscripts.regular_files import read_regular
 from steelyard.wrappers.sweep.record_files import (
     MOST_BYTES,
     PACKED_KINDS,

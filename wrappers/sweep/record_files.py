@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.analysis.sources.records import INT64, parse_record_name
-from steelyard.jobscripts.userfiles import RECORD_BYTES, read_regular
+from steelyard.jobscripts.regular_files import RECORD_BYTES, read_regular
 
 # A job without samples writes nothing while it runs. A record this old that has no end is from a
 # node that never came back.

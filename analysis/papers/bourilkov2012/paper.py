@@ -1,4 +1,5 @@
-"""D. Bourilkov and others: virtual clients of a file system, in turn and all at once. No number is printed."""
+"""D. Bourilkov and others: virtual clients of a file system, in turn and all at once. No number is
+printed."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.papers.conditions import Studies
 from steelyard.analysis.papers.paper import read_paper
-from steelyard.analysis.papers.printed_values import PrintedComparison
+from steelyard.analysis.papers.printed_comparisons import PrintedComparison
 from steelyard.analysis.report.figures import Draw
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Row

@@ -6,8 +6,8 @@ The room has two uses.
   appendices B to D (`paper`). `figures` draws every run of both on physical and virtual nodes.
 - `report --preset jungels2012` is the thesis' own report, without a study: `thesis_measurements`
   reads its 6,581 printed values as a study, `conclusions` tests each conclusion comparison by
-  comparison, `findings` are SP01 to SP05, `iterations_figure` redraws its figures, and
-  `thesis_report` makes page, JSON and tables.
+  comparison, `measurement_findings` are SP01 to SP05, `thesis_figures` redraws its figures, and
+  `measurements_report` makes page, JSON and tables.
 
 A conclusion holds if all of its comparisons show it, by interval and Welch's test with Holm's
 correction for all of them. Each is also tested with an effective n, since iterations that follow

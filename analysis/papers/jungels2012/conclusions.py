@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.papers.claims import Facts, parse_facts, read_csv_rows
+from steelyard.analysis.papers.claim_files import Facts, parse_facts, read_csv_rows
 from steelyard.analysis.papers.conditions import has_facts
 from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER
 from steelyard.analysis.stats.basics import CONFIDENCE

@@ -15,7 +15,7 @@ from steelyard.analysis.papers.jungels2012.thesis_measurements import (
     find_variant,
     read_series,
 )
-from steelyard.analysis.papers.printed_values import PrintedComparison, describe_sizes
+from steelyard.analysis.papers.printed_comparisons import PrintedComparison, describe_sizes
 from steelyard.analysis.report.figures import Draw
 from steelyard.analysis.stats.number_format import format_unit
 from steelyard.analysis.summary.rows import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from steelyard.analysis.papers.claims import ABSENT, Facts, PrintedValue, read_csv_rows
+from steelyard.analysis.papers.claim_files import ABSENT, Facts, PrintedValue, read_csv_rows
 from steelyard.analysis.papers.jungels2012.figures import draws
 from steelyard.analysis.papers.paper import read_paper
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.papers.claims import read_csv_rows
+from steelyard.analysis.papers.claim_files import read_csv_rows
 from steelyard.analysis.summary.study_data import Meta, Metric, StudyData
 from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.summary import Summary, build_summary

@@ -11,7 +11,7 @@ from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.figures.run_time_series import draw_times
 from steelyard.analysis.papers.conditions import DELAY, Studies, format_fact_value
-from steelyard.analysis.papers.printed_values import PrintedComparison
+from steelyard.analysis.papers.printed_comparisons import PrintedComparison
 from steelyard.analysis.report.figures import Draw
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.rows import Row

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from steelyard.analysis.papers.claims import ABSENT, Claim, Facts, PrintedValue, read_csv_rows
+from steelyard.analysis.papers.claim_files import ABSENT, Claim, Facts, PrintedValue, read_csv_rows
 from steelyard.analysis.papers.conditions import DELAY, MACHINES, Studies, has_facts
 from steelyard.analysis.papers.kommeri2016.figures import draws
 from steelyard.analysis.papers.paper import read_paper

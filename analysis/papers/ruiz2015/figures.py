@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import Drawing
-from steelyard.analysis.figures.stacked_bars import draw_component
+from steelyard.analysis.figures.mpi_time_shares import draw_component
 from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.printed_values import PrintedComparison, describe_sizes
+from steelyard.analysis.papers.printed_comparisons import PrintedComparison, describe_sizes
 from steelyard.analysis.report.figures import Draw
 
 if TYPE_CHECKING:

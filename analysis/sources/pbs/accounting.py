@@ -23,10 +23,10 @@ from steelyard.analysis.sources.accounting import (
 )
 from steelyard.analysis.sources.pbs import (
     accounting_cells,
+    accounting_logs,
     accounting_rows,
     pbs_commands,
     qstat,
-    server_log,
 )
 from steelyard.analysis.sources.pbs.accounting_cells import FIELDS
 from steelyard.analysis.sources.pbs.field_values import (
@@ -37,7 +37,7 @@ from steelyard.analysis.sources.pbs.field_values import (
     parse_size_bytes,
     split_job_id,
 )
-from steelyard.analysis.sources.pbs.history import History
+from steelyard.analysis.sources.pbs.job_starts import History
 from steelyard.analysis.sources.pbs.states import OPENPBS
 
 
@@ -93,14 +93,14 @@ class Pbs:
         """Return the rows from the server's logs, and why they could not be read, or an empty
         string.
         """
-        log_folder = server_log.find_log_folder()
+        log_folder = accounting_logs.find_log_folder()
         if log_folder is None:
             return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
         try:
-            found = server_log.scan_logs(log_folder, requested, since_unix_s)
+            found = accounting_logs.scan_logs(log_folder, requested, since_unix_s)
         except OSError as error:
             return [], f"{error.filename or log_folder}: {error.strerror}"
-        return list(build_all_rows(server_log.build_histories(found))), ""
+        return list(build_all_rows(accounting_logs.build_histories(found))), ""
 
     def requery_open_jobs(self, found: Sequence[AccountingRow]) -> Iterator[AccountingRow]:
         """Yield the rows, completed by qstat where the logs have no end of a job.
@@ -143,11 +143,11 @@ class Pbs:
 
     def list_recent_jobs(self, user: str, since_unix_s: float) -> list[str]:
         """See Accounting.list_recent_jobs. Reads the logs and what qstat still lists."""
-        log_folder = server_log.find_log_folder()
+        log_folder = accounting_logs.find_log_folder()
         ids: list[str] = []
         if log_folder is not None:
             with contextlib.suppress(OSError):
-                ids += server_log.list_user_jobs(log_folder, user, since_unix_s)
+                ids += accounting_logs.list_user_jobs(log_folder, user, since_unix_s)
         if pbs_commands.is_installed():
             qstat_jobs = pbs_commands.query_jobs_once((), self.time_out_s)
             owners = {

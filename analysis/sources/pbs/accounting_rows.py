@@ -16,7 +16,7 @@ from steelyard.analysis.sources.pbs.accounting_cells import (
     build_row,
     parse_tasks,
 )
-from steelyard.analysis.sources.pbs.history import History, Start
+from steelyard.analysis.sources.pbs.job_starts import History, Start
 
 MOST_KEPT = 20  # unreadable lines of a job that are stored; the others usually have the same fault
 LIMIT_SLACK_S = 1.0

@@ -50,7 +50,7 @@ struct cg_solver {
 	double *w, *received;
 };
 
-/* cg_vector.c */
+/* cg_vector_loops.c */
 double cg_dot(const double *restrict a, const double *restrict b, int n);
 /* to -= alpha from */
 void cg_subtract(double alpha, const double *restrict from, double *restrict to, int n);

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "message_sizes.h"
 #include "profile.h"
-#include "rules.h"
 
 #pragma GCC visibility push(default)
 

@@ -14,7 +14,7 @@
 #define HAVE_TSC 1
 #endif
 
-#include "rules.h"
+#include "message_sizes.h"
 
 #ifdef OPEN_MPI
 #define OURS "Open MPI"

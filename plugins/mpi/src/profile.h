@@ -2,9 +2,9 @@
  * figures become one file (docs/mpi-profile.md).
  *
  * The library is preloaded, so that the program's MPI_Send is ours, which calls PMPI_Send.
- * wrappers.c (C) and fortran.c define the calls of calls.h, rules.h how many bytes each hands over.
- * A rank measures from the call of MPI_Init to the call of MPI_Finalize; there rank 0 gathers all
- * profiles, and write.c writes the file.
+ * wrappers.c (C) and fortran.c define the calls of calls.h, message_sizes.h how many bytes each
+ * hands over. A rank measures from the call of MPI_Init to the call of MPI_Finalize; there rank 0
+ * gathers all profiles, and profile_file.c writes the file.
  *
  * It promises: the file is complete or absent, and calls that MPI makes itself belong to the call
  * that the program made. With MPI_THREAD_MULTIPLE communication is the time with at least one

@@ -1,7 +1,7 @@
 /* MPI_Send and so on, found before MPI's own because the library is preloaded; each calls
  * PMPI_Send. */
+#include "message_sizes.h"
 #include "profile.h"
-#include "rules.h"
 
 #pragma GCC visibility push(default)
 

@@ -1,7 +1,8 @@
 /* Room base: what all other rooms stand on, and which knows none of them: errors (here), clocks,
  * files below a root (file.h), folders that root writes into (folder.h), processes with a time
- * limit (exec.h), JSON documents (json_document.h), lines of samples (line.h), numbers, checksums,
- * capabilities (rights.h), and what the kernel offers before its headers name it (kernel.h).
+ * limit (exec.h), JSON documents (json_document.h), lines of samples (sample_line.h), numbers,
+ * checksums, capabilities (rights.h), and what the kernel offers before its headers name it
+ * (kernel_uapi.h).
  *
  * Its conventions hold in all rooms. Errors travel up as one value with a sentence; leaf functions
  * neither log nor exit. A function that can fail takes a `struct sy_error *` as its last argument

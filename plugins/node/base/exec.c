@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 
 #include <dirent.h>
 #include <errno.h>

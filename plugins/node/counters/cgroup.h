@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/line.h"
+#include "base/sample_line.h"
 
 enum sy_source {
 	SY_SOURCE_NONE,

@@ -1,6 +1,6 @@
 #include "counters/inet_diag.h"
 
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

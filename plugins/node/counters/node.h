@@ -1,11 +1,12 @@
 /* Room counters: what the kernel has counted, read from its files and sockets; the sampler decides
  * what of it is the job's.
  *
- * - of a job: its cgroup (cgroup.h; where Slurm's holds more than the job, step_groups.h), its
+ * - of a job: its cgroup (cgroup.h; where Slurm's holds more than the job, step_cgroups.h), its
  *   processes (processes.h, process_list.h, process_members.h), and its TCP connections
- *   (tcp_sockets.h);
+ *   (job_connections.h);
  * - of a command that we wait for: command_usage.h;
- * - of the whole node (this header): energy (meters/), network devices (netdev.h), TCP, pressure.
+ * - of the whole node (this header): energy (meters/), network devices
+ *   (netdev_inventory.h), TCP, pressure.
  *
  * Parsers of the kernel's texts are pure functions (parse.h). It promises that no reading allocates
  * memory, and that what could not be read is SY_UNKNOWN, never 0. The kernel's own count of a job
@@ -17,8 +18,8 @@
 #ifndef STEELYARD_COUNTERS_NODE_H
 #define STEELYARD_COUNTERS_NODE_H
 
-#include "base/line.h"
-#include "counters/netdev.h"
+#include "base/sample_line.h"
+#include "counters/netdev_inventory.h"
 #include "meters/meters.h"
 
 struct sy_counter {

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/error.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 #include "counters/parse.h"
 
 #include <dirent.h>

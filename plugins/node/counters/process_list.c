@@ -1,7 +1,7 @@
 #include "counters/process_list.h"
 
 #include "base/file.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 #include "counters/parse.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 #include "counters/parse.h"
 #include "counters/process_alive.h"
 

@@ -3,7 +3,7 @@
 
 #include "base/json_document.h"
 #include "base/folder.h"
-#include "record/file.h"
+#include "record/record_files.h"
 
 #include <stdarg.h>
 #include <stdio.h>

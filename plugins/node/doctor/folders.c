@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/json_document.h"
-#include "record/unfinished.h"
-#include "record/file.h"
+#include "record/unfinished_records.h"
+#include "record/record_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
 #include "netem/netem.h"
 #include "netem/policy/contents.h"
 #include "netem/policy/policy.h"
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 #include "netem/sites.h"
 
 #include <glob.h>

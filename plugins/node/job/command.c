@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "job/control.h"
+#include "job/control_socket_path.h"
 #include "job/config.h"
-#include "record/unfinished.h"
+#include "record/unfinished_records.h"
 #include "sampler/control_socket.h"
 
 #include <stdio.h>

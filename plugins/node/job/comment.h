@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "base/line.h"
+#include "base/sample_line.h"
 #include "job/job_options.h"
 
 /* Whether the job has the node for itself. */

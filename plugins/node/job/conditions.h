@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "job/addresses.h"
+#include "job/protected_addresses.h"
 #include "job/command.h"
-#include "job/message_queue.h"
+#include "job/sampler_messages.h"
 #include "job/config.h"
 #include "job/job_options.h"
 

@@ -12,17 +12,17 @@
 
 #include "base/clock.h"
 #include "base/json_document.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 #include "base/file.h"
 #include "job/conditions.h"
 #include "bpf/pins.h"
-#include "job/control.h"
-#include "job/counted.h"
+#include "job/control_socket_path.h"
+#include "job/kernel_count.h"
 #include "job/config.h"
 #include "job/command.h"
-#include "job/leftovers.h"
-#include "job/message_queue.h"
-#include "job/report.h"
+#include "job/container_leftovers.h"
+#include "job/sampler_messages.h"
+#include "job/accounting_report.h"
 #include "sampler/control_socket.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */

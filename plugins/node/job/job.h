@@ -3,13 +3,13 @@
  * in the job's own daemons, uses the same parts in its own order (plugins/slurm/step.h).
  *
  * begin (begin.c) starts the sampler as a process of its own (command.h, spawn.h), sends it what is
- * known of the job (message_queue.h), and puts the network conditions and the cold cache in place
- * (conditions.h). What it has begun is in a state file, locked while somebody works on it
+ * known of the job (sampler_messages.h), and puts the network conditions and the cold cache in
+ * place (conditions.h). What it has begun is in a state file, locked while somebody works on it
  * (state.h): a second begin of the same job adds what is new, and an end or a sweep finds what to
  * undo. end (end.c) undoes the conditions, lets the sampler write its record, removes leftovers of
- * containers (leftovers.h), and returns the totals for the scheduler's accounting (report.h,
- * comment.h). sweep does that for jobs that are gone without an end: killed daemons, rebooted
- * nodes.
+ * containers (container_leftovers.h), and returns the totals for the scheduler's accounting
+ * (accounting_report.h, comment.h). sweep does that for jobs that are gone without an end: killed
+ * daemons, rebooted nodes.
  *
  * It promises that a job never fails or hangs because of it: each step has a limit, whatever goes
  * wrong is a line in the node's log (config.h), and a folder of records that does not answer is
@@ -25,9 +25,9 @@
 #include <sys/types.h>
 
 #include "counters/process_list.h"
-#include "job/addresses.h"
 #include "job/config.h"
 #include "job/job_options.h"
+#include "job/protected_addresses.h"
 #include "job/state.h"
 
 #define SY_JOB_FIELDS 14

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "base/folder.h"
-#include "record/file.h"
+#include "record/record_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

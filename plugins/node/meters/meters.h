@@ -19,7 +19,7 @@
 #ifndef STEELYARD_METERS_METERS_H
 #define STEELYARD_METERS_METERS_H
 
-#include "base/line.h"
+#include "base/sample_line.h"
 #include "meters/energy.h"
 #include "meters/meter.h"
 #include "meters/slow_meters.h"

@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "base/line.h"
+#include "base/sample_line.h"
 #include "meters/energy.h"
 
 #define SY_LAST_READING_US 200000 /* the job's end waits for it */

@@ -2,9 +2,9 @@
 
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 #include "netem/kernel/device.h"
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 #include "netem/kernel/scope.h"
 #include "netem/spec/spec.h"
 #include "netem/undo.h"

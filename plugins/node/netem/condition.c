@@ -1,6 +1,6 @@
 #include "netem/condition.h"
 
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json_document.h"
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 #include "netem/kernel/device.h"
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"

@@ -1,7 +1,7 @@
 #include "netem/sites.h"
 
 #include "base/file.h"
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "netem/condition.h"
 #include "netem/kernel/device.h"
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 #include "netem/state.h"
 #include "netem/undo.h"
 

@@ -1,7 +1,7 @@
 #include "netem/trace.h"
 
 #include "base/file.h"
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 

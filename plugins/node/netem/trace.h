@@ -1,5 +1,6 @@
 /* A link that varies in time: a table of delay, rate and loss in a folder of root's, read as steps.
- * The process that puts one step after another into the kernel: follower.c. How: docs/netem.md. */
+ * The process that puts one step after another into the kernel: trace_follower.c. How:
+ * docs/netem.md. */
 #ifndef STEELYARD_NETEM_TRACE_H
 #define STEELYARD_NETEM_TRACE_H
 

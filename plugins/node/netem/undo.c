@@ -4,7 +4,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/device.h"
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 #include "netem/kernel/scope.h"
 
 #include <linux/pkt_sched.h>

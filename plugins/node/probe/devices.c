@@ -2,7 +2,7 @@
 #include "probe/probe.h"
 
 #include "base/file.h"
-#include "counters/netdev.h"
+#include "counters/netdev_inventory.h"
 #include "meters/meters.h"
 #include "meters/readers.h"
 

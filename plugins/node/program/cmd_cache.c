@@ -4,9 +4,9 @@
 #include "netem/policy/policy.h"
 #include "netem/spec/values.h"
 #include "program/cold_cache.h"
-#include "program/command_line.h"
 #include "program/commands.h"
-#include "program/options.h"
+#include "program/job_identity_options.h"
+#include "program/option_parser.h"
 
 #include <stdio.h>
 

@@ -3,9 +3,9 @@
 #include "base/file.h"
 #include "doctor/doctor.h"
 #include "netem/policy/policy.h"
-#include "program/command_line.h"
 #include "program/commands.h"
-#include "record/file.h"
+#include "program/option_parser.h"
+#include "record/record_files.h"
 
 #include <stdio.h>
 #include <string.h>

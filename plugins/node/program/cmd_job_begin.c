@@ -4,9 +4,9 @@
 #include "job/job_options.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "record/message.h"
-#include "program/command_line.h"
-#include "program/options.h"
+#include "record/message_grammar.h"
+#include "program/option_parser.h"
+#include "program/job_identity_options.h"
 
 #include <stdio.h>
 #include <string.h>

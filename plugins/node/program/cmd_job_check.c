@@ -2,8 +2,8 @@
 #include "job/job_options.h"
 #include "job/config.h"
 #include "program/commands.h"
-#include "program/command_line.h"
-#include "program/options.h"
+#include "program/option_parser.h"
+#include "program/job_identity_options.h"
 
 #include <grp.h>
 #include <pwd.h>

@@ -5,8 +5,8 @@
 #include "netem/netem.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/command_line.h"
-#include "program/options.h"
+#include "program/option_parser.h"
+#include "program/job_identity_options.h"
 
 #include <getopt.h>
 #include <stdio.h>

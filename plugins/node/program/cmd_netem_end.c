@@ -1,8 +1,8 @@
 /* steelyard-node netem finish, reap, clear: undoing. */
 #include "netem/netem.h"
 #include "program/commands.h"
-#include "program/command_line.h"
-#include "record/unfinished.h"
+#include "program/option_parser.h"
+#include "record/unfinished_records.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* steelyard-node netem sites: the links of a file of sites for this node. */
-#include "netem/kernel/tables.h"
+#include "netem/kernel/delay_tables.h"
 #include "netem/policy/policy.h"
 #include "netem/sites.h"
 #include "netem/spec/spec.h"
 #include "program/commands.h"
-#include "program/command_line.h"
+#include "program/option_parser.h"
 
 #include <getopt.h>
 #include <stdio.h>

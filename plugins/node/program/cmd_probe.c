@@ -3,8 +3,8 @@
 #include "base/file.h"
 #include "meters/idle_power.h"
 #include "probe/probe.h"
-#include "program/command_line.h"
 #include "program/commands.h"
+#include "program/option_parser.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -3,11 +3,11 @@
 #include "base/json_document.h"
 #include "base/file.h"
 #include "netem/netem.h"
-#include "program/command_line.h"
+#include "program/option_parser.h"
 #include "program/commands.h"
 #include "record/record.h"
-#include "record/file.h"
-#include "record/unfinished.h"
+#include "record/record_files.h"
+#include "record/unfinished_records.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,9 +3,9 @@
 #include "base/file.h"
 #include "base/folder.h"
 #include "base/number.h"
-#include "program/command_line.h"
 #include "program/commands.h"
-#include "record/file.h"
+#include "program/option_parser.h"
+#include "record/record_files.h"
 #include "sampler/kernel_count.h"
 #include "sampler/sampler.h"
 

@@ -1,8 +1,8 @@
 /* steelyard-node send: messages to a running sampler. */
 #include "base/file.h"
-#include "program/command_line.h"
 #include "program/commands.h"
-#include "record/message.h"
+#include "program/option_parser.h"
+#include "record/message_grammar.h"
 
 #include <errno.h>
 #include <poll.h>

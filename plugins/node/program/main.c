@@ -2,8 +2,8 @@
 #include "base/exec.h"
 #include "base/json_document.h"
 #include "counters/command_usage.h"
-#include "program/command_line.h"
 #include "program/commands.h"
+#include "program/option_parser.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -5,14 +5,14 @@
  * null, `complete` false. At the end the sampler's parent puts in the totals of the samples
  * (record.c), what its child knew beside them (end.c, meters.c, gpus.c), the network conditions
  * (conditions.c), and whether all of the job was seen (completeness.c), and writes it once more
- * (file.h). A sampler that was killed leaves a mark in RUN_DIR (unfinished.h); the job's end, the
- * next job on the node, or slurmd's start rebuilds the totals from its samples, and the record says
- * that it is not complete. A reboot removes the mark: then `steelyard-node record --samples` does
- * it, by hand.
+ * (record_files.h). A sampler that was killed leaves a mark in RUN_DIR (unfinished_records.h); the
+ * job's end, the next job on the node, or slurmd's start rebuilds the totals from its samples, and
+ * the record says that it is not complete. A reboot removes the mark: then `steelyard-node record
+ * --samples` does it, by hand.
  *
  * It promises: a record is on disk from the job's start, whole or not at all; each null has its
- * reason under `missing`. It knows no scheduler: message.h has the words by which plugins and
- * prologues set the job's fields and tags. */
+ * reason under `missing`. It knows no scheduler: message_grammar.h has the words by which plugins
+ * and prologues set the job's fields and tags. */
 #ifndef STEELYARD_RECORD_RECORD_H
 #define STEELYARD_RECORD_RECORD_H
 
@@ -22,14 +22,14 @@
 #include <sys/types.h>
 
 #include "base/json_document.h"
-#include "base/line.h"
+#include "base/sample_line.h"
 #include "counters/cgroup.h"
 #include "counters/command_usage.h"
+#include "counters/job_connections.h"
 #include "counters/node.h"
 #include "counters/processes.h"
-#include "counters/tcp_sockets.h"
 #include "meters/meters.h"
-#include "record/message.h"
+#include "record/message_grammar.h"
 
 #define SY_MAX_ROOTS 64
 

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/rights.h"
 #include "counters/process_members.h"
-#include "sampler/own_process.h"
-#include "sampler/samples.h"
+#include "sampler/process_footprint.h"
+#include "sampler/sampling.h"
 
 #include <signal.h>
 #include <sys/socket.h>

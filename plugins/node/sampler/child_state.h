@@ -2,14 +2,14 @@
 #ifndef STEELYARD_SAMPLER_CHILD_STATE_H
 #define STEELYARD_SAMPLER_CHILD_STATE_H
 
+#include "counters/job_connections.h"
 #include "counters/node.h"
-#include "counters/tcp_sockets.h"
 #include "record/record.h"
 #include "sampler/job.h"
 #include "sampler/lifetime.h"
-#include "sampler/shared.h"
+#include "sampler/sample_clock.h"
+#include "sampler/shared_memory.h"
 #include "sampler/wakeup.h"
-#include "sampler/wall.h"
 
 /* Open files, and what else the parent has made before. */
 struct sy_child {

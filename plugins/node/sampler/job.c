@@ -1,8 +1,8 @@
 #include "sampler/job.h"
 
 #include "base/clock.h"
+#include "counters/job_connections.h"
 #include "counters/process_members.h"
-#include "counters/tcp_sockets.h"
 #include "sampler/job_cgroup.h"
 #include "sampler/job_totals.h"
 

@@ -4,7 +4,7 @@
 
 #include "counters/cgroup.h"
 #include "counters/processes.h"
-#include "counters/step_groups.h"
+#include "counters/step_cgroups.h"
 #include "record/record.h"
 #include "sampler/kernel_count.h"
 

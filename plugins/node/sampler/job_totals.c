@@ -1,6 +1,6 @@
 #include "sampler/job_totals.h"
 
-#include "counters/agreement.h"
+#include "counters/cpu_tolerance.h"
 #include "record/record.h"
 
 void sy_job_raise_total(struct sy_line *line, const struct sy_line *before, enum sy_cell cell,

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "bpf/job.h"
 #include "bpf/pins.h"
-#include "counters/agreement.h"
+#include "counters/cpu_tolerance.h"
 #include "counters/process_alive.h"
 #include "sampler/loader.h"
 

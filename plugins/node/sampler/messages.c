@@ -1,13 +1,13 @@
 #include "sampler/child_state.h"
 
 #include "base/clock.h"
+#include "counters/job_connections.h"
 #include "counters/process_members.h"
-#include "counters/tcp_sockets.h"
 #include "meters/slow_meters.h"
 #include "record/record.h"
 #include "sampler/answer.h"
 #include "sampler/job_totals.h"
-#include "sampler/samples.h"
+#include "sampler/sampling.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,14 +3,14 @@
 #include "base/clock.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 #include "meters/meters.h"
 #include "probe/probe.h"
-#include "record/unfinished.h"
+#include "record/unfinished_records.h"
 #include "sampler/answer.h"
 #include "sampler/child_state.h"
 #include "sampler/control_socket.h"
-#include "sampler/own_process.h"
+#include "sampler/process_footprint.h"
 
 #include <errno.h>
 #include <poll.h>

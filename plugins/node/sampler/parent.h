@@ -10,11 +10,11 @@
 #include <sys/types.h>
 
 #include "counters/command_usage.h"
-#include "record/file.h"
 #include "record/record.h"
+#include "record/record_files.h"
 #include "sampler/kernel_count.h"
-#include "sampler/shared.h"
-#include "sampler/wall.h"
+#include "sampler/sample_clock.h"
+#include "sampler/shared_memory.h"
 
 struct sy_parent {
 	struct sy_sampling *sampling;

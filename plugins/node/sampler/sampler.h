@@ -1,12 +1,12 @@
 /* The sampler: what a command, or a job on this node, uses while it runs. It writes samples (CSV)
  * and a record (JSON); docs/sampler.md has the rules, docs/formats.md the formats.
  *
- * Two processes, one page of shared memory between them (shared.h), and a socket pair:
+ * Two processes, one page of shared memory between them (shared_memory.h), and a socket pair:
  * - The parent (parent.h) keeps the rights it was started with. It opens files and counters, has
  *   the kernel count if it can (kernel_count.h), starts the child, and writes the record at the
  *   start, at every message about the job, and at the end.
  * - The child (child.c) gives up its rights before it reads anything. It takes samples at absolute
- *   deadlines (samples.c), acts on messages (messages.c), and leaves the last totals in the shared
+ *   deadlines (sampling.c), acts on messages (messages.c), and leaves the last totals in the shared
  *   page, so that a record can be written whatever happens to it. It allocates nothing.
  *
  * Two ways to sample, each a parent's whole life:

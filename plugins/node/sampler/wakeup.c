@@ -1,6 +1,6 @@
 #include "sampler/wakeup.h"
 
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -9,7 +9,7 @@ from tests.system.cluster.bench_study import HEAD, collected
 from tests.throwaway_lab import Lab
 
 from steelyard.wrappers.cluster.config import NFS_SERVER
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 
 ROOT = Path(__file__).parents[3]
 ALL = """

@@ -18,7 +18,7 @@ from tests.guests.nodes.netem_guests import address, tree
 from tests.system.network.netem_wire import NODE, RECEIVER
 
 from steelyard.wrappers.cluster.cluster import Cluster
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 
 PORT = 5299
 SIZE = 8_000_000  # some 5,530 segments

@@ -1,8 +1,7 @@
 """A real export with root_squash: root is nobody there, and records of jobs come by the spool.
 
-The file server is the guest `nfs`, the node `v1`; the share is mounted over the folder of records of the
-plugin, for one test each with NFS 4.2 and 3.
-"""
+The file server is the guest `nfs`, the node `v1`; the share is mounted over the folder of records
+of the plugin, for one test each with NFS 4.2 and 3."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ from tests.throwaway_lab import Lab, until
 
 from steelyard.analysis.sources import record_folders
 from steelyard.wrappers.cluster.config import Layout
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 
 ROOT = Path(__file__).parents[3]
 OWNER = "backup"  # of the share; root is `nobody` there, who is not a service user

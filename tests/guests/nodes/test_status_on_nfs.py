@@ -19,7 +19,7 @@ from tests.unit.submit.ended_study import planned
 from tests.unit.submit.paper_slurm import finish
 
 from steelyard.analysis.base import file_changes
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 from steelyard.wrappers.submit import state_cache
 
 RUNS = state_cache.FEWEST + 20

@@ -1,5 +1,5 @@
-"""PySlurm yields the same jobs and fields as Sacct, compared with ==. It needs pyslurm of this Slurm's
-release, 25.11 or later:
+"""PySlurm yields the same jobs and fields as Sacct, compared with ==. It needs pyslurm of this
+Slurm's release, 25.11 or later:
 
     SLURM_INCLUDE_DIR=… SLURM_LIB_DIR=… build/venv/bin/pip install 'pyslurm==25.11.*'
 
@@ -15,10 +15,10 @@ from collections.abc import Iterable
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources import slurm_library
+from steelyard.analysis.sources import pyslurm_accounting
 from steelyard.analysis.sources.accounting import AccountingRow, StepRow
+from steelyard.analysis.sources.pyslurm_accounting import TOLD, PySlurm
 from steelyard.analysis.sources.sacct import FIELDS, Sacct
-from steelyard.analysis.sources.slurm_library import TOLD, PySlurm
 
 TOLD_AT = [FIELDS.index(name) for name in TOLD]
 
@@ -27,7 +27,7 @@ TOLD_AT = [FIELDS.index(name) for name in TOLD]
 def jobs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Return ids to query; skip, with the missing requirement, without a matching pyslurm."""
     try:
-        slurm_library.load_library()
+        pyslurm_accounting.load_library()
     except MissingError as error:
         pytest.skip(str(error))
     named = os.environ.get("STEELYARD_PYSLURM_JOBS")

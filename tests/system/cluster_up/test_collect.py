@@ -14,8 +14,8 @@ from tests.unit.cluster.sacct_lab import DAY_S, NOW, Lab, lab
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.cluster import database, day_files
 from steelyard.analysis.cluster.collect import Collected, collect
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 from steelyard.analysis.sources.record_folders import format_day
-from steelyard.analysis.sources.sacct_window import ClusterSacct
 from steelyard.wrappers.commands import cli
 
 __all__ = ["lab"]

@@ -30,7 +30,7 @@ setattr(where, name, counted)
 from pathlib import Path
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.sources.record_folders import format_day
-from steelyard.analysis.sources.sacct_window import ClusterSacct
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 collect(Path(sys.argv[3]), ClusterSacct(), [Path(sys.argv[4])], now=lambda: float(sys.argv[5]),
         since_unix_s=float(sys.argv[5]) - 4 * 86400)
 """

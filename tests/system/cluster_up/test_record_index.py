@@ -1,4 +1,5 @@
-"""Records out of packs are what they were as files: the same tables, whichever way they were read."""
+"""Records out of packs are what they were as files: the same tables, whichever way they were
+read."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ from steelyard.analysis.cluster import database, job_records
 from steelyard.analysis.cluster.collect import Collected, collect
 from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.collect.job_view import JobView
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 from steelyard.analysis.sources.record_folders import format_day
-from steelyard.analysis.sources.sacct_window import ClusterSacct
 
 __all__ = ["lab"]
 

@@ -19,7 +19,7 @@ from steelyard.analysis.cluster import day_files, prometheus_metrics
 from steelyard.analysis.cluster import top as sums
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.cluster.top import Engine, sum_top
-from steelyard.analysis.sources.sacct_window import ClusterSacct
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 from steelyard.facts import json_fields
 from steelyard.wrappers.commands import cli
 

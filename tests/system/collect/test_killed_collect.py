@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.system.collect.test_merge_trouble import study as study  # noqa: PLC0414 - a fixture
+from tests.system.collect.test_collect_trouble import study as study  # noqa: PLC0414 - a fixture
 from tests.unit.collect import study as HELP
 
 query, run_id, gap_kinds = HELP.query, HELP.run_id, HELP.gap_kinds

@@ -17,7 +17,7 @@ from steelyard.analysis.job import job_lookup
 from steelyard.analysis.sources import accounting_readers, admin_comment
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.show import job_details, job_document, job_screen
+from steelyard.wrappers.show import job_data, job_document, job_text
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def look_up(study: Any, job_id: str) -> job_view.JobView:
 
 
 def shown(view: job_view.JobView, capsys: pytest.CaptureFixture[str]) -> str:
-    job_screen.print_job(job_details.read_details(view))
+    job_text.print_job(job_data.read_details(view))
     return capsys.readouterr().out
 
 
@@ -297,12 +297,12 @@ def test_what_of_a_shared_nodes_joules_can_be_the_jobs(
     """Of 2,000 J above idle; the arithmetic is that of tests/unit/store/test_energy_shares.py."""
     node = shared_node(study)
     view = look_up(study, "11")
-    found = job_details.read_details(view, IdlePower(elsewhere_w=60.0))
+    found = job_data.read_details(view, IdlePower(elsewhere_w=60.0))
     shares = found.shares
     assert list(shares) == [node]  # the other node is the job's own
     low, high = 2000 * 2 / (2 + 3 * 6.18), 2000 * 6 / (6 + 5.82)
     assert (shares[node].low_j, shares[node].high_j) == pytest.approx((low, high))
-    job_screen.print_job(found)
+    job_text.print_job(found)
     text = capsys.readouterr().out
     assert (
         f"energy of the job on {node}, above idle: 194.7 J … 1.015 kJ; the node idle: 1.2 kJ"
@@ -319,7 +319,7 @@ def test_a_shared_node_whose_samples_are_gone_says_so(
     node = shared_node(study)
     next((study.record_dir / "11").glob(f"{node}.*.csv")).unlink()
     view = look_up(study, "11")
-    job_screen.print_job(job_details.read_details(view, IdlePower()))
+    job_text.print_job(job_data.read_details(view, IdlePower()))
     assert f"energy of the job on {node}: not known: its samples are not there" in (
         capsys.readouterr().out
     )

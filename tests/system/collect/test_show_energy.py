@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.store.energy_shares import IdlePower
-from steelyard.wrappers.show import job_details, job_document, job_screen
+from steelyard.wrappers.show import job_data, job_document, job_text
 
 from .test_show import look_up, shared_node, shown, study
 
@@ -33,10 +33,10 @@ def test_the_administrators_idle_power_needs_no_option(
 ) -> None:
     node = shared_node(study)
     state(study, node, {"idle_w": 60.0, "idle_source": CONF})
-    found = job_details.read_details(look_up(study, "11"), IdlePower())
+    found = job_data.read_details(look_up(study, "11"), IdlePower())
     assert found.shares[node].low_j == AT_60_W
     assert found.shares[node].idle_low_j == found.shares[node].idle_high_j == 1200
-    job_screen.print_job(found)
+    job_text.print_job(found)
     assert "the node idle: 1.2 kJ (as its administrator says)" in capsys.readouterr().out
     nodes: Any = job_document.as_json(found)["nodes"]
     by_node = {n["node"]: n["energy_share"] for n in nodes}
@@ -48,10 +48,10 @@ def test_the_option_wins(study: Any, idle: str, capsys: pytest.CaptureFixture[st
     node = shared_node(study)
     state(study, node, {"idle_w": 10.0, "idle_source": CONF})
     power = IdlePower(elsewhere_w=60.0) if idle == "elsewhere" else IdlePower({node: 60.0})
-    found = job_details.read_details(look_up(study, "11"), power)
+    found = job_data.read_details(look_up(study, "11"), power)
     assert found.shares[node].low_j == AT_60_W
     assert found.shares[node].idle_source == "option"
-    job_screen.print_job(found)
+    job_text.print_job(found)
     assert "administrator" not in capsys.readouterr().out
 
 
@@ -59,8 +59,8 @@ def test_a_faulty_line_is_told_in_one(study: Any, capsys: pytest.CaptureFixture[
     node = shared_node(study)
     why = f"{CONF}, line 2: expected idle_power WATTS"
     state(study, node, {"idle_w": None}, missing={"energy.idle_w": why})
-    found = job_details.read_details(look_up(study, "11"), IdlePower())
-    job_screen.print_job(found)
+    found = job_data.read_details(look_up(study, "11"), IdlePower())
+    job_text.print_job(found)
     text = capsys.readouterr().out
     assert text.count(f"  idle power of {node}: {why}\n") == 1
     assert "(--idle-power WATTS: closer)" in text
@@ -85,7 +85,7 @@ def test_the_joules_of_the_jobs_own_gpus(study: Any, capsys: pytest.CaptureFixtu
     text = shown(view, capsys)
     assert f"energy of the job's GPUs on {first}: 1.234 kJ (1 of 2: gpu-0)\n" in text
     assert f"energy of the job's GPUs on {second}: not known: {reason}\n" in text
-    nodes: Any = job_document.as_json(job_details.read_details(view))["nodes"]
+    nodes: Any = job_document.as_json(job_data.read_details(view))["nodes"]
     assert nodes[0]["gpus"] == {
         "of_node": 2, "of_job": 1, "names": ("gpu-0",), "source": "device",
         "energy_j": 1234.5, "reason": None,
@@ -99,5 +99,5 @@ def test_records_without_gpus_say_nothing_of_them(
     shared_node(study)
     view = look_up(study, "11")
     assert "GPUs" not in shown(view, capsys)
-    nodes: Any = job_document.as_json(job_details.read_details(view))["nodes"]
+    nodes: Any = job_document.as_json(job_data.read_details(view))["nodes"]
     assert nodes[0]["gpus"] is None

@@ -1,4 +1,5 @@
-"""A collect that leaves alone what has not changed gives the database that one from the start gives."""
+"""A collect that leaves alone what has not changed gives the database that one from the start
+gives."""
 
 from __future__ import annotations
 
@@ -200,7 +201,7 @@ def test_only_what_changed_is_read(study: Any, monkeypatch: pytest.MonkeyPatch) 
 
     read_record, read_output = records.read_record, output_import.read_output
     monkeypatch.setattr(record_import, "read_record", record)
-    monkeypatch.setattr("steelyard.analysis.collect.merge.read_output", output)
+    monkeypatch.setattr("steelyard.analysis.collect.collect.read_output", output)
     another_record(study)
     study.collect()
     job = record_of(study, TWO).parent.name

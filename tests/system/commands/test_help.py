@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from tests.unit.project.test_help import eighty as eighty  # noqa: PLC0414 - a fixture
 
-from steelyard.wrappers.commands import cli, man
+from steelyard.wrappers.commands import cli, man_pages
 
 INTERRUPTED = """
 import os, signal, sys
@@ -42,7 +42,7 @@ def test_ctrl_c_while_modules_are_imported_is_no_traceback(module: str, code: in
 def test_man_pages_are_what_the_help_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("argparse_manpage", reason="argparse-manpage is missing: make docs")
     monkeypatch.setattr(sys, "argv", ["man", str(tmp_path)])
-    assert man.main() == 0
+    assert man_pages.main() == 0
     wanted = {"steelyard.1", *(f"steelyard-{name}.1" for name in cli.COMMANDS)}
     assert {path.name for path in tmp_path.iterdir()} == wanted
     text = (tmp_path / "steelyard-run.1").read_text()

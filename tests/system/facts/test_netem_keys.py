@@ -10,7 +10,7 @@ import pytest
 from tests.unit.facts.test_netem_keys import in_units, netem
 
 from steelyard.facts.netem_keys import VALUES, Value
-from steelyard.wrappers.netem import words
+from steelyard.wrappers.netem import condition_descriptions
 
 ROOT = Path(__file__).parents[3]
 # With numbers in place of the letters.
@@ -39,7 +39,7 @@ def test_an_example_is_read_written_and_said(value: Value) -> None:
     spec = parsed(asked(value))
     assert value.json in spec
     assert json.loads(netem("parse", asked(value)).stdout)["requested"] == asked(value)
-    said = words.describe_parts({value.json: spec[value.json]})
+    said = condition_descriptions.describe_parts({value.json: spec[value.json]})
     assert (said != ["nothing is touched"]) == bool(value.words)
 
 

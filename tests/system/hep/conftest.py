@@ -34,7 +34,7 @@ SMALL: dict[str, object] = {"events": 3000, "cluster": 1000, "seed": 7, "step": 
 
 @dataclass
 class Server:
-    """A running server: its process (server.py), and its output."""
+    """A running server: its process (xrootd_server.py), and its output."""
 
     process: subprocess.Popen[str]
     words: dict[str, Any]
@@ -150,7 +150,7 @@ def start(data: Path, base: Path, tmp_path: Path) -> Iterator[Callable[..., Serv
         if not study.exists():
             shutil.copytree(data, study / "data")
         process = subprocess.Popen(
-            [sys.executable, "-m", "steelyard.jobscripts.hep.server", "xrootd"],
+            [sys.executable, "-m", "steelyard.jobscripts.hep.xrootd_server", "xrootd"],
             env={
                 **os.environ,
                 **parameters("xrootd", **SMALL),

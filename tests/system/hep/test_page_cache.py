@@ -13,7 +13,7 @@ import pytest
 from tests.system.hep.conftest import Server, Study
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import copy_length, page_cache
+from steelyard.jobscripts.hep import minimum_copy_size, page_cache
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_cold_at_a_given_server_is_refused(
 def test_a_copy_says_its_round_trip_and_how_long_it_should_be(study: Study) -> None:
     found = study.completed("xrootd", mode="xrdcp")
     assert 0 < found["rtt_s"] < found["seconds"]
-    needed = copy_length.bytes_needed(found["bytes_read"], found["seconds"], found["rtt_s"])
+    needed = minimum_copy_size.bytes_needed(found["bytes_read"], found["seconds"], found["rtt_s"])
     assert found["bytes_needed"] == pytest.approx(needed, rel=1e-9)
     assert "bytes_needed" not in study.completed("xrootd", mode="analysis")
 
@@ -159,9 +159,9 @@ def test_what_is_needed_is_a_copy_whose_round_trips_are_a_tenth(
     size: float, rate: float, rtt_s: float
 ) -> None:
     """By a model of a copy that is not ours to fit: its round trips, then its bytes at the rate."""
-    trips = copy_length.trips(size)
+    trips = minimum_copy_size.trips(size)
     seconds = trips * rtt_s + size / rate
-    needed = copy_length.bytes_needed(size, seconds, rtt_s)
+    needed = minimum_copy_size.bytes_needed(size, seconds, rtt_s)
     if trips * rtt_s < 0.9 * seconds:
         assert trips * rtt_s / (trips * rtt_s + needed / rate) == pytest.approx(0.1)
     else:  # of the rate nothing is known but that it is at least so much
@@ -169,12 +169,12 @@ def test_what_is_needed_is_a_copy_whose_round_trips_are_a_tenth(
 
 
 def test_the_address_of_a_url() -> None:
-    assert copy_length.address_of("root://data.example.org//store/x.root") == (
+    assert minimum_copy_size.address_of("root://data.example.org//store/x.root") == (
         "data.example.org",
         1094,
     )
-    assert copy_length.address_of("root://me@[::1]:2094//x.root") == ("::1", 2094)
-    assert copy_length.round_trip_s("127.0.0.1", 9) is None
+    assert minimum_copy_size.address_of("root://me@[::1]:2094//x.root") == ("::1", 2094)
+    assert minimum_copy_size.round_trip_s("127.0.0.1", 9) is None
 
 
 def test_split_is_refused_with_what_to_use() -> None:

@@ -1,4 +1,5 @@
-"""An input on a file system that cannot be written to, as a CVMFS repository or an exported archive."""
+"""An input on a file system that cannot be written to, as a CVMFS repository or an exported
+archive."""
 
 from __future__ import annotations
 
@@ -17,10 +18,10 @@ VIEW = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && exec "$2" -c 
 PLACE = """
 import os, sys
 from pathlib import Path
-from steelyard.jobscripts.hep import page_cache, run_request
+from steelyard.jobscripts.hep import page_cache, run_input
 from tests.system.hep.conftest import RECIPE
 folder = Path(sys.argv[1])
-path, known = run_request.prepare_input({**RECIPE, "data": str(folder)}, folder / "no such scratch folder")
+path, known = run_input.prepare_input({**RECIPE, "data": str(folder)}, folder / "no such scratch folder")
 print(path.name, known["recipe"]["events"], page_cache.cached_share(path))
 """
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")

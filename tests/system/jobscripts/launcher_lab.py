@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.processes import each_process
 
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import launcher_grammar
 
 if TYPE_CHECKING:
     from tests.system.jobscripts.conftest import Study
@@ -113,7 +113,7 @@ def launcher(request: pytest.FixtureRequest) -> str:
 
 def told(text: str) -> dict[str, str]:
     """Return the variables of a launcher."""
-    return launchers.launcher_variables(launchers.parse(text))
+    return launcher_grammar.launcher_variables(launcher_grammar.parse(text))
 
 
 def tags(study: Study, client: int = 0) -> dict[str, str]:

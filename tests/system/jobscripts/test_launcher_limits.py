@@ -16,7 +16,7 @@ from tests.unit.somebody import open_way
 from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import launcher_grammar
 from steelyard.wrappers.launchers import trial_containers as launcher_trials
 
 from .launcher_lab import (
@@ -94,7 +94,7 @@ def test_processors_that_are_not_in_force_are_no_run(
             "PATH": os.environ["PATH"],
             "SY_LAUNCHER_CPUSET": given,
             "SY_THIS_NODE": "n1",
-            **launchers.launcher_variables(launchers.parse("unshare,cpus=1")),
+            **launcher_grammar.launcher_variables(launcher_grammar.parse("unshare,cpus=1")),
         },
         capture_output=True,
         text=True,
@@ -352,5 +352,7 @@ def tags_of(study: Study, attempt: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("said", ["setrlimit `RLIMIT_NPROC`", "error setting rlimit type 7"])
 def test_whatever_the_runtime_calls_it_limits_have_a_remedy(said: str) -> None:
-    found = launcher_trials.try_container(launchers.parse("podman:a"), "host", lambda *_: said)
+    found = launcher_trials.try_container(
+        launcher_grammar.parse("podman:a"), "host", lambda *_: said
+    )
     assert found is not None and "default_ulimits = " in found

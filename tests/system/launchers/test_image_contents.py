@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.launchers import image_contents
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import image_contents, launcher_grammar
 
-BOX = launchers.parse("podman:my-app:1,cpus=1")
+BOX = launcher_grammar.parse("podman:my-app:1,cpus=1")
 Patch = pytest.MonkeyPatch
 
 
@@ -46,7 +45,7 @@ def test_where_it_does_not_start_nothing_is_said(monkeypatch: Patch) -> None:
     )
     assert (
         image_contents.find_missing(
-            launchers.BARE, image_contents.RequiredPrograms({"none-such": ""}, ())
+            launcher_grammar.BARE, image_contents.RequiredPrograms({"none-such": ""}, ())
         )
         is None
     )

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.launchers.test_launchers import run
 
 from steelyard.jobscripts import registry
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import launcher_grammar
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch
@@ -77,7 +77,10 @@ def test_command_lines(tmp_path: Path, text: str) -> None:
     library.write_text(registry.library(), encoding="utf-8")
     done = subprocess.run(
         ["bash", "-c", SCRIPT, "bash", library, tmp_path],
-        env={"PATH": os.environ["PATH"], **launchers.launcher_variables(launchers.parse(text))},
+        env={
+            "PATH": os.environ["PATH"],
+            **launcher_grammar.launcher_variables(launcher_grammar.parse(text)),
+        },
         capture_output=True,
         text=True,
         check=True,

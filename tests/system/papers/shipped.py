@@ -16,13 +16,13 @@ from typing import Any
 from tests.unit.summary.study_maker import StudyMaker
 
 from steelyard.analysis.papers.conditions import network_facts
-from steelyard.analysis.papers.printed_values import PrintedComparison
+from steelyard.analysis.papers.printed_comparisons import PrintedComparison
 from steelyard.analysis.papers.report import PAPERS, ComparisonReport, build_comparison_report
 from steelyard.analysis.papers.verdicts import Verdict
 from steelyard.analysis.summary.factor_axes import parse_specification
 from steelyard.analysis.summary.summary import summarize
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.examples import FOLDER, examples
+from steelyard.jobscripts.example_studies import FOLDER, examples
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.plan import make_plan
 from steelyard.wrappers.study.planned_run import Run, is_node_local

@@ -18,7 +18,7 @@ from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER, re
 from steelyard.analysis.papers.report import PAPERS, ComparisonReport
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, KINDS, ORDER, UNKNOWN, WORDS
 from steelyard.analysis.report.figures import draw_figures
-from steelyard.jobscripts.examples import examples
+from steelyard.jobscripts.example_studies import examples
 from steelyard.wrappers.commands.cli import main
 from steelyard.wrappers.commands.report import PAPERS as PAPERS_OF_COMMAND
 

@@ -13,8 +13,8 @@ from unittest import mock
 
 import pytest
 
+from steelyard.analysis.papers.jungels2012.measurements_report import build_thesis_report
 from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER, read_measurements
-from steelyard.analysis.papers.jungels2012.thesis_report import build_thesis_report
 from steelyard.analysis.report import json_document
 
 pytestmark = pytest.mark.slow

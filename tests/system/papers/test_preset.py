@@ -16,9 +16,16 @@ from steelyard.analysis.figures.drawing import inline_svg
 from steelyard.analysis.findings.finding import Kind
 from steelyard.analysis.papers import docs
 from steelyard.analysis.papers.jungels2012.conclusions import effective_n, lag_correlation
-from steelyard.analysis.papers.jungels2012.findings import KINDS, CheckedAverage, check_averages
+from steelyard.analysis.papers.jungels2012.measurement_findings import (
+    KINDS,
+    CheckedAverage,
+    check_averages,
+)
+from steelyard.analysis.papers.jungels2012.measurements_report import (
+    ThesisReport,
+    build_thesis_report,
+)
 from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER, NAME, Average
-from steelyard.analysis.papers.jungels2012.thesis_report import ThesisReport, build_thesis_report
 from steelyard.analysis.report.export import export_tables
 from steelyard.analysis.report.figures import draw_figures
 from steelyard.wrappers.commands.cli import main

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.schedulers.test_seam import STUDY
 from tests.unit.schedulers.test_seam import torque as torque  # noqa: PLC0414 - a fixture
 
-from steelyard.analysis.collect import merge
+from steelyard.analysis.collect import collect
 from steelyard.wrappers.commands import cli
 
 IDS = ["0.vm", "1.vm"]  # as qsub told them
@@ -68,5 +68,5 @@ def test_another_scheduler_needs_no_change_elsewhere(
     # The log is older than the study: submitted then.
     lines = [json.dumps(entry | {"submitted_unix_s": 1795240009.5}) for entry in entries]
     (study / "submissions.jsonl").write_text("".join(f"{line}\n" for line in lines))
-    collected = merge.collect(study, patience_s=0)
+    collected = collect.collect(study, patience_s=0)
     assert dict(collected.states) == {"completed": 1, "cancelled": 1}

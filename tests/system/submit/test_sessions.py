@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources.session_files import list_sessions
+from steelyard.analysis.sources.study_sessions import list_sessions
 from steelyard.wrappers.commands import cli
 
 Capture = pytest.CaptureFixture[str]

@@ -1,4 +1,5 @@
-"""`steelyard run` around known loads, the wire and joules; and what is listed that cannot be run."""
+"""`steelyard run` around known loads, the wire and joules; and what is listed that cannot be
+run."""
 
 from __future__ import annotations
 
@@ -10,10 +11,10 @@ import pytest
 
 from steelyard.wrappers.calibrate import (
     calibration,
-    energy,
     known_loads,
     local_runs,
     network_link,
+    second_energy_meter,
     table,
 )
 from steelyard.wrappers.calibrate.table import Cell, Limit, Table, Trouble
@@ -96,18 +97,18 @@ def test_joules_have_a_witness(tmp_path: Path) -> None:
         "# started on Sun\n\n95.50;Joules;power/energy-pkg/;3000;100.00;;\n"
         "4.50;Joules;power/energy-ram/;3000;100.00;;\n"
     )
-    assert energy.read_perf_j(tmp_path) == 100
-    assert energy.read_perf_j(tmp_path / "absent") is None
+    assert second_energy_meter.read_perf_j(tmp_path) == 100
+    assert second_energy_meter.read_perf_j(tmp_path / "absent") is None
     hwmon = tmp_path / "sys/class/hwmon/hwmon0"
     hwmon.mkdir(parents=True)
     for number, label in ((1, "Ecore000"), (2, "Esocket0"), (3, "Esocket1")):
         (hwmon / f"energy{number}_label").write_text(f"{label}\n")
         (hwmon / f"energy{number}_input").write_text(f"{number}000000\n")
-    assert energy.read_hwmon_j(energy.find_hwmon_sensors(tmp_path)) == 5
-    assert energy.read_hwmon_j([]) is None
-    assert energy.energy_cell(100, 103).verdict == "ok"
-    assert energy.energy_cell(100, 200).verdict == "WRONG"
-    assert energy.energy_cell(100, 50).verdict == "WRONG"
+    assert second_energy_meter.read_hwmon_j(second_energy_meter.find_hwmon_sensors(tmp_path)) == 5
+    assert second_energy_meter.read_hwmon_j([]) is None
+    assert second_energy_meter.energy_cell(100, 103).verdict == "ok"
+    assert second_energy_meter.energy_cell(100, 200).verdict == "WRONG"
+    assert second_energy_meter.energy_cell(100, 50).verdict == "WRONG"
 
 
 def test_a_launch_method_that_failed_is_no_right_scale() -> None:

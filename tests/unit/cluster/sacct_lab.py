@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.cluster import record_trust
-from steelyard.analysis.sources.sacct_window import WANTED
+from steelyard.analysis.sources.cluster_sacct import WANTED
 from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
 from ..collect import study as HELP

@@ -12,14 +12,13 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.wrappers.cluster import cluster, guest_kvm, guest_start, guest_uml
+from steelyard.wrappers.cluster import cluster, guest_control, guest_kvm, guest_start, guest_uml
 from steelyard.wrappers.cluster import config as cluster_config
 from steelyard.wrappers.cluster import daemons as cluster_state
-from steelyard.wrappers.cluster import guest as virtual_guest
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster.config import ClusterConfig, Network, Ports
 from steelyard.wrappers.cluster.daemons import Daemon, State
-from steelyard.wrappers.cluster.guest import Guest
+from steelyard.wrappers.cluster.guest_control import Guest
 from steelyard.wrappers.commands import cli
 
 NETWORK = Network("sy-4f1a", "10.79.26")
@@ -176,7 +175,7 @@ def test_an_ordinary_users_folder_goes_through_bindfs(tmp_path: Path) -> None:
 
 def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) -> None:
     (tmp_path / "guests").mkdir()
-    virtual_guest.prepare_folders(
+    guest_control.prepare_folders(
         tmp_path, ["v1"], {Path("/home/a b"): "bindfs", tmp_path: "hostfs"}
     )
     at = tmp_path / "guests" / "v1"
@@ -204,7 +203,7 @@ def test_round_trips_are_measured_to_an_address_that_conditions_reach() -> None:
 
 def test_a_crashed_kernel_is_told_at_once_by_its_reason_not_by_its_stack(tmp_path: Path) -> None:
     (tmp_path / "guests").mkdir()
-    virtual_guest.prepare_folders(tmp_path, ["v1"], {})
+    guest_control.prepare_folders(tmp_path, ["v1"], {})
     at = tmp_path / "guests" / "v1"
     (at / "console.log").write_text("oops\nKernel panic - not syncing: why\nCPU: 0\n" + "s\n" * 50)
     guest = Guest("v1", "10.79.26.11", at, Daemon("guest.v1", os.getpid(), 0))
@@ -214,7 +213,7 @@ def test_a_crashed_kernel_is_told_at_once_by_its_reason_not_by_its_stack(tmp_pat
 
 def test_a_request_to_a_dead_guest_says_so_with_the_consoles_end(tmp_path: Path) -> None:
     (tmp_path / "guests").mkdir()
-    virtual_guest.prepare_folders(tmp_path, ["v1"], {})
+    guest_control.prepare_folders(tmp_path, ["v1"], {})
     at = tmp_path / "guests" / "v1"
     (at / "console.log").write_text("x\n" * 50 + "Kernel panic - not syncing\n")
     guest = Guest("v1", "10.79.26.11", at, Daemon("guest.v1", os.getpid(), 0))

@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.analysis.cluster.collect import collect
 from steelyard.analysis.cluster.prometheus_metrics import SAMPLE, escape_label, unescape_label
-from steelyard.analysis.sources.sacct_window import ClusterSacct
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 from steelyard.wrappers.commands import cli
 
 from .sacct_lab import NOW, Lab, lab

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.cluster import collect
-from steelyard.analysis.sources.sacct_window import ClusterSacct
+from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 
 from .sacct_lab import DAY_S, NOW, Lab, lab
 

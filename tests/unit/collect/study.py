@@ -17,12 +17,12 @@ from typing import Any
 import duckdb
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.collect import merge
+from steelyard.analysis.collect import collect as study_collect
 from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.store import sample_store
-from steelyard.analysis.store.spool import quote_text
+from steelyard.analysis.store.row_files import quote_text
 
 DATA = Path(__file__).parents[2] / "data"
 RELEASE = "22.05"
@@ -206,9 +206,9 @@ class Study:
             self.attempt(run_id("twice"), row, restart, state=state)
             self.record(row, row.nodes[0], tags={"restart": str(restart)})
 
-    def collect(self, **options: Any) -> merge.Collected:
+    def collect(self, **options: Any) -> study_collect.Collected:
         """Collect at the study's own time."""
-        return merge.collect(
+        return study_collect.collect(
             self.dir,
             **{
                 "record_dirs": [self.record_dir],

@@ -13,7 +13,7 @@ from steelyard.analysis.collect import job_totals, job_view
 from steelyard.analysis.sources.records import COLUMNS, Record, find_value
 from steelyard.analysis.store import schema
 from steelyard.facts.quantities import METRICS
-from steelyard.wrappers.show import job_details, job_document, job_screen
+from steelyard.wrappers.show import job_data, job_document, job_text
 
 USED = {"cpu": {"cpu_s": 1.5}, "memory": {"max_memory_bytes": 4096}, "io": {"rchar_bytes": 10}}
 IDLE = {"cpu": {"cpu_s": None}, "processes": {"named": False}}
@@ -128,8 +128,8 @@ def test_a_node_that_could_not_be_read_leaves_no_total() -> None:
 
 
 def test_show_says_beside_the_numbers_whose_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    job_screen.print_job(
-        job_details.read_details(view_of(record("n1", USED), record("n2", USED, exclusive=False)))
+    job_text.print_job(
+        job_data.read_details(view_of(record("n1", USED), record("n2", USED, exclusive=False)))
     )
     text = capsys.readouterr().out
     assert "alone on node" in text
@@ -141,19 +141,19 @@ def test_where_nobody_counted_all_processes_show_has_the_least(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     lacking = USED | {"complete": False, "incomplete_of": "processes"}
-    details = job_details.read_details(view_of(record("n1", USED), record("n2", lacking)))
+    details = job_data.read_details(view_of(record("n1", USED), record("n2", lacking)))
     document = job_document.as_json(details)
     totals, least = document["totals"], document["totals_at_least"]
     assert isinstance(totals, dict) and totals["cpu_s"] is None
     assert isinstance(least, dict) and least["cpu_s"] == 3.0
-    job_screen.print_job(details)
+    job_text.print_job(details)
     text = capsys.readouterr().out
     assert "n2 (not all counted)" in text and "≥ 3 s" in text
 
 
 def test_show_says_what_a_guests_cpu_time_holds(capsys: pytest.CaptureFixture[str]) -> None:
     layers = {"virtualization": {"vm": {"name": "uml"}}}
-    job_screen.print_job(job_details.read_details(view_of(record("v1", USED, {"probe": layers}))))
+    job_text.print_job(job_data.read_details(view_of(record("v1", USED, {"probe": layers}))))
     assert "CPU time on v1: its kernel also counts" in capsys.readouterr().out
 
 
@@ -162,10 +162,10 @@ def test_an_admin_comment_that_does_not_say_alone_has_no_joules(
 ) -> None:
     view = job_view.JobView("1")
     view.admin_comment = {"steelyard": 1, "energy_j": 123.4, "rx_bytes": 5, "cpu_s": 1.0}
-    job_screen.print_comment(view)
+    job_text.print_comment(view)
     assert "123" not in capsys.readouterr().out
     view.admin_comment |= {"exclusive": True, "missing": {"cpu_s": "not known on 1 of 2 nodes"}}
-    job_screen.print_comment(view)
+    job_text.print_comment(view)
     text = capsys.readouterr().out
     assert "123.4 J (of the whole nodes)" in text
     assert "cpu_s: not known on 1 of 2 nodes" in text

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.findings.changes_over_time import DRIFT_LEVEL, compute_shares_over_time
+from steelyard.analysis.findings.drift_and_warm_up import DRIFT_LEVEL, compute_shares_over_time
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.stats.drift import Timed, find_trend, find_wander

@@ -12,7 +12,7 @@ from typing import Any
 from steelyard.analysis.history.extract import Extract, FigureValues
 from steelyard.analysis.history.extract_cache import ReadSession
 from steelyard.analysis.history.history import History, make_history
-from steelyard.analysis.sources.session_files import Session
+from steelyard.analysis.sources.study_sessions import Session
 
 FIRST = datetime(2026, 11, 1, 2, tzinfo=UTC)
 NODES = ("n1", "n2", "n3", "n4")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 
-from steelyard.analysis.sources.session_files import INDEX_FILE
+from steelyard.analysis.sources.study_sessions import INDEX_FILE
 
 from ..summary.study_maker import StudyMaker
 

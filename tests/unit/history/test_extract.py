@@ -15,7 +15,7 @@ from steelyard.analysis.history import extract_cache
 from steelyard.analysis.history.extract import read_extract
 from steelyard.analysis.history.extract_cache import CACHE_FILE, ReadSession, read_sessions
 from steelyard.analysis.history.history import read_history
-from steelyard.analysis.sources.session_files import list_sessions
+from steelyard.analysis.sources.study_sessions import list_sessions
 
 from .stored_sessions import (
     change_session,

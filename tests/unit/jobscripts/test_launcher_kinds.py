@@ -1,11 +1,12 @@
-"""The seam of the shell library: what differs between kinds of containers is in one file for each."""
+"""The seam of the shell library: what differs between kinds of containers is in one file for
+each."""
 
 from __future__ import annotations
 
 import re
 
 from steelyard.jobscripts import registry
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import launcher_grammar
 
 FILES = {path.stem: path.read_text() for path in registry.LIBRARY.glob("launchers/*.sh")}
 KINDS = (registry.LIBRARY / "launcher_kinds.sh").read_text(encoding="utf-8")
@@ -20,7 +21,7 @@ def test_every_word_is_asked_and_has_an_answer() -> None:
 
 
 def test_every_launcher_has_a_file_that_starts_it() -> None:
-    kinds = {kind.removeprefix("systemd-") for kind in launchers.NAMED} - {"bare"}
+    kinds = {kind.removeprefix("systemd-") for kind in launcher_grammar.NAMED} - {"bare"}
     assert set(FILES) == kinds - ENGINES | {"engine"}
     for kind, text in FILES.items():
         assert f"\nsy_{kind}_command() {{" in text

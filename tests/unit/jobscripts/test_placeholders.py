@@ -1,10 +1,11 @@
-"""A factor's level in a command: bash itself says that it stays one argument, wherever it stands."""
+"""A factor's level in a command: bash itself says that it stays one argument, wherever it
+stands."""
 
 from __future__ import annotations
 
 import pytest
 
-from steelyard.jobscripts import environment
+from steelyard.jobscripts import environment_table
 from steelyard.jobscripts.placeholders import filled_command, unknown_names
 
 
@@ -46,4 +47,4 @@ def test_names_that_no_factor_has(command: str, names: list[str]) -> None:
 )
 def test_a_table_of_variables_is_checked(table: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        environment.canonical(table)
+        environment_table.canonical(table)

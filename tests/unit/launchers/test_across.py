@@ -7,19 +7,18 @@ from pathlib import Path
 import pytest
 
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import launcher_checks
+from steelyard.wrappers.launchers import launcher_checks, launcher_grammar
 from steelyard.wrappers.run import benchmark as run_benchmark
 from steelyard.wrappers.run import container_run
 from steelyard.wrappers.study import study
 
 
 def test_one_program_across_containers_is_one_client() -> None:
-    found = launchers.parse("unshare,ranks=across,network=macvlan,containers=4")
+    found = launcher_grammar.parse("unshare,ranks=across,network=macvlan,containers=4")
     assert found.text == "unshare,network=macvlan,containers=4,ranks=across"
-    assert launchers.parse("unshare,ranks=each") == launchers.parse("unshare")
+    assert launcher_grammar.parse("unshare,ranks=each") == launcher_grammar.parse("unshare")
     assert found.clients_per_node == 1
-    told = launchers.launcher_variables(found)
+    told = launcher_grammar.launcher_variables(found)
     assert (told["SY_LAUNCHER_CONTAINERS"], told["SY_LAUNCHER_ACROSS"]) == ("1", "4")
 
 
@@ -36,16 +35,18 @@ def test_one_program_across_containers_is_one_client() -> None:
 )
 def test_what_is_no_such_word_is_said(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        launchers.parse(text)
+        launcher_grammar.parse(text)
     assert message in str(caught.value)
 
 
 def test_a_network_between_containers_is_roots() -> None:
     text = "unshare,ranks=across,network=bridge"
-    said = launcher_checks.refusal_reason(launchers.parse(text), 1000)
+    said = launcher_checks.refusal_reason(launcher_grammar.parse(text), 1000)
     assert said is not None and "only root can give its containers a network" in said
-    assert launcher_checks.refusal_reason(launchers.parse(text), 0) is None
-    assert launcher_checks.refusal_reason(launchers.parse("unshare,ranks=across"), 1000) is None
+    assert launcher_checks.refusal_reason(launcher_grammar.parse(text), 0) is None
+    assert (
+        launcher_checks.refusal_reason(launcher_grammar.parse("unshare,ranks=across"), 1000) is None
+    )
 
 
 def level_of(text: str, benchmark: str) -> tuple[object, ...]:
@@ -67,7 +68,7 @@ def test_on_several_nodes_it_takes_in_all_containers(text: str) -> None:
 
 
 def test_a_command_of_the_users_cannot_be_spread(tmp_path: Path) -> None:
-    launcher = launchers.parse("unshare,containers=2,ranks=across")
+    launcher = launcher_grammar.parse("unshare,containers=2,ranks=across")
     with pytest.raises(UsageError, match="for a command leave it out"):
         container_run.prepare(launcher, ["true"], tmp_path)
     with pytest.raises(UsageError, match="and filesystem starts none"):
@@ -83,7 +84,7 @@ def test_a_missing_image_names_the_line_that_makes_it(
     monkeypatch.setattr(
         launcher_checks, "error_line", lambda *argv: "none" if "inspect" in argv else None
     )
-    said = launcher_checks.check_engine(launchers.parse(f"{program}:mine:1"))
+    said = launcher_checks.check_engine(launcher_grammar.parse(f"{program}:mine:1"))
     line = f"`steelyard image make {program}:mine:1`"
     assert said is not None and said.endswith(f"or make one with Open MPI: {line}")
     recipe = (Path(__file__).parents[3] / "docs/recipes/container.md").read_text(encoding="utf-8")

@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from steelyard.jobscripts import registry
-from steelyard.wrappers.launchers import image_contents
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import image_contents, launcher_grammar
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.submit import image_checks
 
-BOX = launchers.parse("podman:my-app:1,cpus=1")
+BOX = launcher_grammar.parse("podman:my-app:1,cpus=1")
 Patch = pytest.MonkeyPatch
 
 

@@ -12,8 +12,7 @@ import pytest
 from steelyard.jobscripts import registry
 from steelyard.wrappers.base.errors import ConditionError, UsageError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import launcher_checks
+from steelyard.wrappers.launchers import launcher_checks, launcher_grammar
 from steelyard.wrappers.study import study
 
 Capture = pytest.CaptureFixture[str]
@@ -40,9 +39,9 @@ WIDE = "iperf3"  # its one client has all nodes
     ],
 )
 def test_a_launcher_has_one_canonical_text(text: str, canonical: str) -> None:
-    found = launchers.parse(text)
+    found = launcher_grammar.parse(text)
     assert found.text == canonical
-    assert launchers.parse(canonical) == found
+    assert launcher_grammar.parse(canonical) == found
 
 
 @pytest.mark.parametrize(
@@ -74,15 +73,15 @@ def test_a_launcher_has_one_canonical_text(text: str, canonical: str) -> None:
 )
 def test_what_is_no_launcher_is_one_line_that_names_it(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        launchers.parse(text)
+        launcher_grammar.parse(text)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_run_sh_is_told_the_pieces() -> None:
-    assert launchers.launcher_variables(launchers.BARE) == {}
-    assert launchers.launcher_variables(
-        launchers.parse("docker:a:1,cpus=2,memory=1GiB,containers=3")
+    assert launcher_grammar.launcher_variables(launcher_grammar.BARE) == {}
+    assert launcher_grammar.launcher_variables(
+        launcher_grammar.parse("docker:a:1,cpus=2,memory=1GiB,containers=3")
     ) == {
         "SY_LAUNCHER": "docker:a:1,containers=3,cpus=2,memory=1GiB",
         "SY_LAUNCHER_KIND": "docker",
@@ -108,7 +107,7 @@ def test_run_sh_is_told_the_pieces() -> None:
     ],
 )
 def test_what_only_root_may_is_refused_to_users_with_the_reason(text: str, why: str | None) -> None:
-    launcher = launchers.parse(text)
+    launcher = launcher_grammar.parse(text)
     assert launcher_checks.refusal_reason(launcher, 0) is None
     said = launcher_checks.refusal_reason(launcher, 1000)
     assert said is None if why is None else said is not None and why in said
@@ -148,7 +147,7 @@ def test_what_a_machine_lacks_is_told_with_what_to_do(
     monkeypatch: Patch, text: str, only: list[str], stderr: str, message: str
 ) -> None:
     answering(monkeypatch, 1, stderr, *only)
-    said = launcher_checks.find_missing(launchers.parse(text))
+    said = launcher_checks.find_missing(launcher_grammar.parse(text))
     assert said is not None
     assert said.startswith(f"{text}: ")
     assert message in said
@@ -169,14 +168,14 @@ def test_a_program_that_is_not_there_is_named_with_its_package(
     monkeypatch: Patch, text: str, program: str
 ) -> None:
     monkeypatch.setattr(shutil, "which", lambda name: None)
-    assert program in str(launcher_checks.find_missing(launchers.parse(text)))
-    assert launcher_checks.find_missing(launchers.BARE) is None
+    assert program in str(launcher_checks.find_missing(launcher_grammar.parse(text)))
+    assert launcher_checks.find_missing(launcher_grammar.BARE) is None
 
 
 def test_a_user_is_refused_before_anything_runs(monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ConditionError, match="only root starts containers of lxc"):
-        launcher_checks.check_on_this_machine(launchers.parse("lxc:box"))
+        launcher_checks.check_on_this_machine(launcher_grammar.parse("lxc:box"))
 
 
 # --- the command lines of all of them; tried for real: tests/system/jobscripts/test_launcher.py ---
@@ -253,4 +252,4 @@ def test_figures_are_those_of_all_clients_or_none(tmp_path: Path) -> None:
 
 
 def test_the_default_is_no_limit() -> None:
-    assert launchers.Launcher().text == "bare"
+    assert launcher_grammar.Launcher().text == "bare"

@@ -9,8 +9,7 @@ import pytest
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.launchers import launcher as launchers
-from steelyard.wrappers.launchers import launcher_checks, trial_containers
+from steelyard.wrappers.launchers import launcher_checks, launcher_grammar, trial_containers
 from steelyard.wrappers.run import option_checks
 from steelyard.wrappers.study import study
 
@@ -22,17 +21,17 @@ ACROSS = "network=phys,device=eth1.5,ranks=across"
     ["unshare", "systemd-nspawn:/r", "lxc:box", "apptainer:/a.sif", "docker:a", "podman:a"],
 )
 def test_with_an_address_of_ours_every_kind_has_it(kind: str) -> None:
-    found = launchers.parse(f"{kind},ranks=across,device=eth1.5,network=phys")
+    found = launcher_grammar.parse(f"{kind},ranks=across,device=eth1.5,network=phys")
     assert found.text == f"{kind},{ACROSS}"
-    told = launchers.launcher_variables(found)
+    told = launcher_grammar.launcher_variables(found)
     assert (told["SY_LAUNCHER_NETWORK"], told["SY_LAUNCHER_DEVICE"]) == ("phys", "eth1.5")
     assert told["SY_LAUNCHER_ACROSS"] == "1"
 
 
 def test_lxcs_configuration_names_it() -> None:
-    found = launchers.parse("lxc:box,cpus=1,network=phys")
+    found = launcher_grammar.parse("lxc:box,cpus=1,network=phys")
     assert found.text == "lxc:box,network=phys,cpus=1"
-    assert "SY_LAUNCHER_DEVICE" not in launchers.launcher_variables(found)
+    assert "SY_LAUNCHER_DEVICE" not in launcher_grammar.launcher_variables(found)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_lxcs_configuration_names_it() -> None:
 )
 def test_what_is_no_such_launcher_is_one_line_that_names_it(text: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
-        launchers.parse(text)
+        launcher_grammar.parse(text)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -71,7 +70,7 @@ def test_what_is_no_such_launcher_is_one_line_that_names_it(text: str, message: 
     "text", [f"unshare,{ACROSS}", f"podman:a,{ACROSS}", "lxc:box,network=phys"]
 )
 def test_it_is_roots(text: str) -> None:
-    launcher = launchers.parse(text)
+    launcher = launcher_grammar.parse(text)
     assert launcher_checks.refusal_reason(launcher, 0) is None
     assert "only root " in str(launcher_checks.refusal_reason(launcher, 1000))
 
@@ -80,7 +79,7 @@ def test_a_device_that_is_not_here_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(launcher_checks, "DEVICES", tmp_path)
-    launcher = launchers.parse(f"unshare,{ACROSS}")
+    launcher = launcher_grammar.parse(f"unshare,{ACROSS}")
     assert "no network device eth1.5, or it is in a container" in str(
         launcher_checks.find_missing(launcher)
     )
@@ -95,7 +94,7 @@ def test_a_device_that_is_not_here_is_named(
 def test_a_trial_has_no_network(text: str, words: str) -> None:
     """What an engine does not know is given from outside."""
     asked: list[str] = []
-    launcher = launchers.parse(text)
+    launcher = launcher_grammar.parse(text)
     assert (
         trial_containers.try_container(launcher, launcher.network, lambda *argv: asked.extend(argv))
         is None

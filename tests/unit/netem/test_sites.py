@@ -11,8 +11,8 @@ import pytest
 from steelyard.analysis.collect import job_view
 from steelyard.wrappers.base.errors import ConditionError, UsageError
 from steelyard.wrappers.commands import netem, netem_sites
-from steelyard.wrappers.netem import program, sites, words
-from steelyard.wrappers.submit import node_checks
+from steelyard.wrappers.netem import condition_descriptions, program, sites
+from steelyard.wrappers.submit import node_kernel_checks
 
 FILE = """
 [site.cern]
@@ -187,11 +187,11 @@ def test_a_folder_that_cannot_be_written_to(file: Path, tmp_path: Path) -> None:
 def test_a_study_without_the_file_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sites, "FOLDER", tmp_path)
     batch = type("Batch", (), {"conditions": {1: program.Conditions("sites=wan")}})()
-    doubt = node_checks.check_sites([batch])
+    doubt = node_kernel_checks.check_sites([batch])
     assert doubt is not None
     assert f"there is no {tmp_path}/wan.sites: each node needs it for sites=wan" in doubt
     (tmp_path / "wan.sites").touch()
-    assert node_checks.check_sites([batch]) is None
+    assert node_kernel_checks.check_sites([batch]) is None
 
 
 LINK = {
@@ -219,7 +219,7 @@ SHOWN = (
 
 
 def test_each_link_is_told_in_words() -> None:
-    assert list(words.format_document(DOCUMENT)) == [
+    assert list(condition_descriptions.format_document(DOCUMENT)) == [
         "requested sites=wan",
         "applied   sites=wan",
         "site      cern, by wan.sites (ab12)",

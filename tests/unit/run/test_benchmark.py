@@ -6,7 +6,7 @@ import pytest
 
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.launchers import launcher as launchers
+from steelyard.wrappers.launchers import launcher_grammar
 from steelyard.wrappers.run import benchmark as run_benchmark
 from steelyard.wrappers.run import container_run as run_inside
 from steelyard.wrappers.run import measurement
@@ -23,7 +23,7 @@ def test_totals_of_a_daemons_containers_are_not_the_clients() -> None:
     tags = ({"launcher_measured": "no", "launcher_start_s": "0.5"},)
     found = run_inside.ContainerRun(1.5, (0,), ({},), tags)
     measured = measurement.Measurement(1, 0, None, {"cpu": 3.0, "elapsed": 9.0}, {})
-    told = run_benchmark.use_client_times(launchers.parse("docker:a"), found, measured)
+    told = run_benchmark.use_client_times(launcher_grammar.parse("docker:a"), found, measured)
     assert (told.values["elapsed"], told.values["start"], told.values["cpu"]) == (1.5, 0.5, None)
     assert told.missing["cpu"] == run_inside.NOT_OURS
 

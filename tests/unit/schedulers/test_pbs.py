@@ -12,7 +12,7 @@ import pytest
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger, retries
-from steelyard.wrappers.schedulers.pbs import checks, command
+from steelyard.wrappers.schedulers.pbs import command, doctor_checks
 from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
@@ -197,7 +197,7 @@ def test_a_server_that_is_down_is_told_after_a_while(
     pbs.fail("qstat", *[down] * 50)
     assert submitted(write_study()) == 3
     assert "cannot connect to server vm (errno=111); given up after" in capsys.readouterr().err
-    found = list(checks.run_checks())
+    found = list(doctor_checks.run_checks())
     assert [(c.name, c.state) for c in found] == [("PBS", "warning")]
     assert "its server does not answer" in found[0].found
 
@@ -233,9 +233,9 @@ def test_an_answer_without_any_node_is_no_crash(pbs: PaperPbs) -> None:
 
 
 def test_what_doctor_says(pbs: PaperPbs) -> None:
-    before = [(c.name, c.state) for c in checks.run_checks()]
+    before = [(c.name, c.state) for c in doctor_checks.run_checks()]
     pbs.with_node_part()
-    after = list(checks.run_checks())
+    after = list(doctor_checks.run_checks())
     part = {"torque": "submit filter", "openpbs": "hook"}[pbs.dialect]
     assert before[:2] == [("PBS", "ok"), (part, "warning")]
     assert [(c.name, c.state) for c in after][:2] == [("PBS", "ok"), (part, "ok")]
@@ -285,7 +285,7 @@ def test_slurms_imitation_is_told_as_that(
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     assert not Pbs.is_installed()
     said = f"{tmp_path}/qsub is Slurm's imitation of Torque's qsub: its jobs are Slurm's"
-    assert [(c.state, c.found) for c in checks.run_checks()] == [("warning", said)]
+    assert [(c.state, c.found) for c in doctor_checks.run_checks()] == [("warning", said)]
     assert submitted(write_study()) == 3
     assert said in capsys.readouterr().err
 

@@ -22,7 +22,7 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import registry
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler, Submission, Task
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 ROOT = Path(__file__).resolve().parents[3]
 NAMES = {"slurm", "local", "pbs", "torque", "openpbs"}

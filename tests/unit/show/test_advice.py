@@ -15,7 +15,7 @@ from steelyard.analysis.job.time_series import JobTimeSeries
 from steelyard.analysis.sources.accounting import Allocation
 from steelyard.analysis.sources.records import read_record
 from steelyard.wrappers.show import efficiency
-from steelyard.wrappers.show.job_details import JobDetails
+from steelyard.wrappers.show.job_data import JobDetails
 
 from ..collect import study as HELP
 

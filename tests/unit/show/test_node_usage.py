@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steelyard.facts.quantities import METRICS
-from steelyard.wrappers.show import job_pair, job_screen, node_usage
+from steelyard.wrappers.show import job_pair, job_text, node_usage
 
 BYTES = 8_304_721  # 7.92 MiB, 8.3 MB
 
@@ -19,7 +19,7 @@ def test_memory_has_one_unit_wherever_it_is_printed() -> None:
     cells = dict(zip(node_usage.USE_HEADINGS, node_usage.usage_cells(values()), strict=True))
     assert cells["memory"] == "7.92 MiB"
     assert "8.3 MB" in " ".join(cells.values())
-    assert job_screen.WORDS["memory_used_bytes"][1](BYTES) == "7.92 MiB"
+    assert job_text.WORDS["memory_used_bytes"][1](BYTES) == "7.92 MiB"
     one = job_pair.Used("max_memory_bytes", "bytes", BYTES, 2 * BYTES)
     assert job_pair.format_used(one)[1:3] == ("7.92 MiB", "15.8 MiB")
 

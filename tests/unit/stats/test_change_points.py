@@ -10,7 +10,7 @@ import scipy.stats
 
 from steelyard.analysis.stats.change_points import find_changes
 from steelyard.analysis.stats.session_means import cut_outliers, summarize_sessions
-from steelyard.analysis.stats.two_levels import Evidence, fit_two_levels, innovation_squares
+from steelyard.analysis.stats.step_fit import Evidence, fit_two_levels, innovation_squares
 from steelyard.analysis.stats.window_test import (
     MOST_CORRELATED,
     correlation,

@@ -17,7 +17,7 @@ from steelyard.analysis.stats.grouped_mean import mean_by_group
 from steelyard.analysis.stats.overhead import compute_overhead, make_verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.significance_tests import format_effect, hedges, hedges_paired
-from steelyard.analysis.summary import design as summary_design
+from steelyard.analysis.summary import sampling_units
 from steelyard.analysis.summary.rows import Counts, Group
 from steelyard.analysis.summary.study_data import Metric
 
@@ -186,11 +186,11 @@ def test_the_design_decides(
 ) -> None:
     job_ids = job_ids or [str(n) for n in range(len(blocks))]
     ours, base = side(11.0, list(blocks), job_ids), side(10.0, list(base_blocks), job_ids)
-    found = summary_design.compare_means(ours, base)
+    found = sampling_units.compare_means(ours, base)
     assert found.design == design and found.low is not None
-    p = summary_design.compute_means_p(ours, base)
+    p = sampling_units.compute_means_p(ours, base)
     assert p is not None and p < 0.001
-    effect = summary_design.compute_effect(ours, base)
+    effect = sampling_units.compute_effect(ours, base)
     assert effect is not None and effect.design == design
 
 
@@ -222,16 +222,16 @@ def test_a_failed_run_takes_its_own_block_out_and_no_other(blocks: int, runs: in
     ours, base = drifting(np.random.default_rng(3), blocks, runs)
     without = rows_by_block((ours[:7] + ours[8:], base[:7] + base[8:]))
     failed = rows_by_block(([*ours[:7], [], *ours[8:]], base))
-    expected, found = (summary_design.compare_means(*pair) for pair in (without, failed))
+    expected, found = (sampling_units.compare_means(*pair) for pair in (without, failed))
     assert found.design == f"paired in {blocks - 1} of {blocks} blocks"
     assert (found.value, found.low, found.high) == (expected.value, expected.low, expected.high)
     assert (found.n_condition, found.n_baseline) == ((blocks - 1) * runs,) * 2
     for judge in (
-        summary_design.compute_means_p,
-        lambda *pair: summary_design.compute_effect(*pair).value,
+        sampling_units.compute_means_p,
+        lambda *pair: sampling_units.compute_effect(*pair).value,
     ):
         assert judge(*failed) == judge(*without)
-    margins = [summary_design.compute_equivalence_p(*pair, 0.05) for pair in (without, failed)]
+    margins = [sampling_units.compute_equivalence_p(*pair, 0.05) for pair in (without, failed)]
     assert margins[0] == margins[1] is not None
 
 
@@ -243,7 +243,7 @@ def test_intervals_hold_as_often_where_runs_failed() -> None:
         for side in (ours, base):
             side[int(chance.integers(14))] = []
         pair = rows_by_block((ours, base))
-        found = summary_design.compare_means(*pair)
+        found = sampling_units.compare_means(*pair)
         assert found.low is not None and found.high is not None
         held += found.low <= 0.02 <= found.high
         told += found.low > 0
@@ -257,7 +257,7 @@ def test_few_blocks_one_of_which_failed_are_compared_within_the_others() -> None
     for _ in range(500):
         ours, base = drifting(chance, 5, 2)
         ours[2] = []
-        found = summary_design.compare_means(*rows_by_block((ours, base)))
+        found = sampling_units.compare_means(*rows_by_block((ours, base)))
         assert found.design == "in 4 of 5 blocks" and found.low is not None
         assert (found.n_condition, found.n_baseline) == (8, 8)
         plain = compute_overhead(flat(ours), flat([*base[:2], *base[3:]]))
@@ -284,10 +284,10 @@ def test_a_study_that_stopped_early_is_judged_at_96_percent(
             row(v, [b + k for k in range(0, n, 12) for b in blocks], job_ids, confidence)
             for v, blocks in zip(values, (list(range(12)), list(base_blocks)), strict=True)
         )
-        overhead_found = summary_design.compare_means(ours, base)
-        effect = summary_design.compute_effect(ours, base)
+        overhead_found = sampling_units.compare_means(ours, base)
+        effect = sampling_units.compute_effect(ours, base)
         found[confidence] = (
-            width(overhead_found), summary_design.compute_means_p(ours, base), effect and width(effect)
+            width(overhead_found), sampling_units.compute_means_p(ours, base), effect and width(effect)
         )  # fmt: skip
     plain, stopped = found[CONFIDENCE], found[STOPPING_CONFIDENCE]
     assert 1.02 < stopped[0] / plain[0] < 1.15
@@ -317,7 +317,7 @@ def test_the_mean_of_blocks_is_as_uncertain_as_they_are_few() -> None:
         luck = np.repeat(1 + 0.1 * CHANCE.standard_normal(5), 2)
         values = (10 * luck * (1 + 0.05 * CHANCE.standard_normal(10))).tolist()
         one = row(values, [n // 2 for n in range(10)], [str(n) for n in range(10)])
-        what, samples = summary_design.group_samples(one)
+        what, samples = sampling_units.group_samples(one)
         assert what == "block" and len(samples) == 5
         for name, found in (("runs", mean_interval(values)), ("blocks", mean_by_group(samples))):
             held[name] += (found.low or 0.0) <= 10 <= (found.high or 0.0)
@@ -337,7 +337,7 @@ def test_the_mean_of_blocks_is_as_uncertain_as_they_are_few() -> None:
 def test_what_is_independent_follows_from_the_design(
     blocks: Any, job_ids: list[str | None], what: str, samples: int
 ) -> None:
-    found = summary_design.group_samples(side(10.0, list(blocks), job_ids))
+    found = sampling_units.group_samples(side(10.0, list(blocks), job_ids))
     assert (found[0], len(found[1])) == (what, samples)
 
 
@@ -361,7 +361,7 @@ def row_of_jobs(groups: list[list[float]]) -> Any:
 
 def test_hedges_g_is_of_jobs_where_runs_share_them() -> None:
     ours, base = jobs(11.0), jobs(10.0)
-    found = summary_design.compute_effect(row_of_jobs(ours), row_of_jobs(base))
+    found = sampling_units.compute_effect(row_of_jobs(ours), row_of_jobs(base))
     means = [[statistics.fmean(job) for job in side] for side in (ours, base)]
     expected, plain = hedges(*means), hedges(flat(ours), flat(base))
     assert found is not None and expected is not None and plain is not None
@@ -369,7 +369,7 @@ def test_hedges_g_is_of_jobs_where_runs_share_them() -> None:
     assert found.design == "by 12 + 12 jobs" and format_effect(found).endswith(", by 12 + 12 jobs)")
     assert width(found) > 1.5 * width(plain)
     alone = [[value] for value in flat(ours)]
-    single = summary_design.compute_effect(
+    single = sampling_units.compute_effect(
         row_of_jobs(alone), row_of_jobs([[v] for v in flat(base)])
     )
     assert single == plain

@@ -176,14 +176,14 @@ def test_too_few_nodes_are_sure_only_where_no_job_can_have_more(write_study: Wri
     from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
     from steelyard.wrappers.schedulers.base import Batch
     from steelyard.wrappers.study import plan, study
-    from steelyard.wrappers.submit import preflight
+    from steelyard.wrappers.submit import scheduler_checks
 
     found = study.load_study(write_study())
     run = next(run for run in plan.make_plan(found) if run.clients == 2)
     batch = Batch("b001-1", "small", Path("/s"), 1, 2, (), (), (run.run_id,), found.job)
     for is_all in (True, False):
         place = AvailableNodes("the cluster", (Node("n1"),), is_all=is_all)
-        (problem,) = preflight.check_nodes(found, run, batch, place)
+        (problem,) = scheduler_checks.check_nodes(found, run, batch, place)
         assert problem.sure is is_all
 
 

@@ -1,4 +1,5 @@
-"""Joules of the jobs' own GPUs as a metric of runs, and the administrator's idle power in a study."""
+"""Joules of the jobs' own GPUs as a metric of runs, and the administrator's idle power in a
+study."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.store.energy_shares import IdlePower
-from steelyard.analysis.summary.node_metrics import GPU_ENERGY
+from steelyard.analysis.summary.gpu_and_pressure import GPU_ENERGY
 from steelyard.analysis.summary.summary import summarize
 
 from .study_maker import StudyMaker
-from .test_energy_metrics import LOW, VARIANT, shared_samples, values
+from .test_energy_bounds import LOW, VARIANT, shared_samples, values
 
 
 def told(gpus: int | None = None, idle_w: float | None = None) -> str:

@@ -14,7 +14,7 @@ import pytest
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.rates import is_rate, mean_by_kind, rate_interval, to_costs
 from steelyard.analysis.store import export
-from steelyard.analysis.summary import design, parquet_summary
+from steelyard.analysis.summary import parquet_summary, sampling_units
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, summarize
 
@@ -114,15 +114,15 @@ def test_a_margin_is_of_the_rates(synthetic: ModuleType, tmp_path: Path) -> None
     values = {k: (10 * (1 + 0.01 * chance.standard_normal(12))).tolist() for k in (1, 2)}
     summary = summarize(study(synthetic, tmp_path, values))
     (seconds, rate), (base_seconds, base_rate) = rows_of(summary, 2), rows_of(summary, 1)
-    sides = design.build_sides(seconds, base_seconds)
+    sides = sampling_units.build_sides(seconds, base_seconds)
     assert sides is not None
     upper, lower = compute_beyond_p(sides, 1 / 0.98, 1), compute_beyond_p(sides, 1 / 1.02, -1)
     assert upper is not None and lower is not None
-    found = design.compute_equivalence_p(rate, base_rate, 0.02)
+    found = sampling_units.compute_equivalence_p(rate, base_rate, 0.02)
     assert found == pytest.approx(max(upper, lower))
-    assert design.compute_non_inferiority_p(rate, base_rate, 0.02) == pytest.approx(upper)
-    p = design.compute_means_p(seconds, base_seconds)
-    assert design.compute_means_p(rate, base_rate) == pytest.approx(p)
+    assert sampling_units.compute_non_inferiority_p(rate, base_rate, 0.02) == pytest.approx(upper)
+    p = sampling_units.compute_means_p(seconds, base_seconds)
+    assert sampling_units.compute_means_p(rate, base_rate) == pytest.approx(p)
 
 
 def test_the_summary_of_parquet_has_the_reports_rates(

@@ -5,7 +5,7 @@ pbsnodes. `dialect` is the interface to all differences between the two servers,
 `openpbs` implement it; everything else is the same for both. `Pbs.dialect` chooses by the version
 that qstat prints; Slurm's imitation of qsub is not PBS. `script` renders the batch script,
 `options` checks options of qsub, `node_request` completes node specifications, `tasks` reads the
-states of runs, `checks` are those of `steelyard doctor`.
+states of runs, `doctor_checks` are those of `steelyard doctor`.
 
 A batch is one job array, a batch of one run a plain job. Its tasks find their run in
 SUBMISSION.runs. Variables of the submitting shell are in SUBMISSION.env, readable by the user only.

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from steelyard.jobscripts.toml_table import shown
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 ALLOWED = "clmMpPrRuW"  # letters of qsub; others are Steelyard's or change what a job is
 KEY_OF = {"q": "partition", "A": "account", "v": "export", "V": "export", "n": "exclusive"}

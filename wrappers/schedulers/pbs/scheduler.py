@@ -23,8 +23,7 @@ from steelyard.wrappers.schedulers.base import (
     index_by_job,
     split_chunks,
 )
-from steelyard.wrappers.schedulers.pbs import checks as pbs_checks
-from steelyard.wrappers.schedulers.pbs import command
+from steelyard.wrappers.schedulers.pbs import command, doctor_checks
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
 from steelyard.wrappers.schedulers.pbs import script as pbs_script
 from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
@@ -33,7 +32,7 @@ from steelyard.wrappers.schedulers.pbs.node_request import parse_properties
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
 from steelyard.wrappers.schedulers.retries import CommandError, retry, submit_once
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 DIALECTS: Mapping[str, type[Dialect]] = {"torque": Torque, "openpbs": OpenPbs}
 # That too many jobs are there, not that a job requests too much ("exceeds queue resource limits").
@@ -53,12 +52,12 @@ class Pbs(Scheduler):
     @classmethod
     def is_installed(cls) -> bool:
         """Return whether PBS is installed: Slurm's imitation of qsub does not count."""
-        return pbs_checks.is_installed()
+        return doctor_checks.is_installed()
 
     @classmethod
     def run_checks(cls) -> Iterator[Check]:
         """Check its commands, its server and Steelyard's installation on it."""
-        return pbs_checks.run_checks()
+        return doctor_checks.run_checks()
 
     def make_stand_in(self) -> tuple[Scheduler, str]:
         """Return a scheduler that queries no server, and its assumptions."""
@@ -67,9 +66,9 @@ class Pbs(Scheduler):
     @functools.cached_property
     def dialect(self) -> Dialect:
         """Return Torque or OpenPBS. Raises MissingError if neither is installed."""
-        found = pbs_commands.detect_dialect() if pbs_checks.is_installed() else None
+        found = pbs_commands.detect_dialect() if doctor_checks.is_installed() else None
         if found is None:
-            raise MissingError(f"{pbs_checks.explain_absence()}: {command.NO_PBS}")
+            raise MissingError(f"{doctor_checks.explain_absence()}: {command.NO_PBS}")
         return DIALECTS[found]()
 
     def node_command(self, node: str, argv: Sequence[str]) -> list[str]:

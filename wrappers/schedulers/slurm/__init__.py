@@ -2,7 +2,7 @@
 
 `scheduler` implements the interface of `schedulers.base` with sbatch, squeue, sacct, scancel and
 scontrol. `script` renders the batch script, `partitions` finds the nodes that a batch may use,
-`tasks` reads squeue (waiting and running runs) and sacct (ended ones), `checks` are those of
+`tasks` reads squeue (waiting and running runs) and sacct (ended ones), `doctor_checks` are those of
 `steelyard doctor`.
 
 A batch is one job array, at most MaxArraySize runs. Each task finds its run in SUBMISSION.runs and

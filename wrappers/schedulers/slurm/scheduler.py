@@ -21,13 +21,13 @@ from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task, split_chunks
 from steelyard.wrappers.schedulers.retries import CommandError, LostError, submit_once
-from steelyard.wrappers.schedulers.slurm import checks as slurm_checks
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
+from steelyard.wrappers.schedulers.slurm import doctor_checks
 from steelyard.wrappers.schedulers.slurm import partitions as slurm_places
 from steelyard.wrappers.schedulers.slurm import script as slurm_script
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
 from steelyard.wrappers.study.job import OPTION
-from steelyard.wrappers.study.study_table import Table
+from steelyard.wrappers.study.table_reader import Table
 
 # For sbatch these override the script's options, so they are passed on only if [job] has no such
 # key.
@@ -60,7 +60,7 @@ class Slurm(Scheduler):
     @classmethod
     def run_checks(cls) -> Iterator[Check]:
         """Check Slurm's commands, its controller and Steelyard's plugin."""
-        return slurm_checks.run_checks()
+        return doctor_checks.run_checks()
 
     def make_stand_in(self) -> tuple[Scheduler, str]:
         """Return a scheduler that queries no cluster, and its assumptions."""

@@ -152,7 +152,7 @@ static void write_tbf(FILE *out, const struct sy_netem *spec, const struct sy_pl
 }
 
 /* The words of tc-netem(8) and tc-tbf(8) for a specification. A seed is not among them: tc has it
- * only since iproute2 6.6 (sy_qdisc_seed() of qdisc.h). */
+ * only since iproute2 6.6 (sy_qdisc_seed() of qdisc_snapshot.h). */
 static void write_shaper(FILE *out, const struct sy_netem *spec,
 			 const struct sy_placement *placement)
 {

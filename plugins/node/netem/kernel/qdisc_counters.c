@@ -1,6 +1,6 @@
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 
-#include "base/kernel.h"
+#include "base/kernel_uapi.h"
 #include "netem/kernel/rtnl.h"
 
 #include <linux/gen_stats.h>

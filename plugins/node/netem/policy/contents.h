@@ -1,4 +1,4 @@
-/* The contents of a policy, for policy.c and file.c. */
+/* The contents of a policy, for policy.c and policy_file.c. */
 #ifndef STEELYARD_NETEM_POLICY_CONTENTS_H
 #define STEELYARD_NETEM_POLICY_CONTENTS_H
 

@@ -2,7 +2,7 @@
 
 #include "base/file.h"
 #include "netem/policy/contents.h"
-#include "netem/spec/loss.h"
+#include "netem/spec/loss_statistics.h"
 
 #include <errno.h>
 #include <fnmatch.h>

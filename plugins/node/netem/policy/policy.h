@@ -1,5 +1,5 @@
-/* Room netem/policy: what the admin allows, from one file of root's (docs/netem.md). file.c reads
- * it, policy.c compares a request with it; contents.h is what both know.
+/* Room netem/policy: what the admin allows, from one file of root's (docs/netem.md). policy_file.c
+ * reads it, policy.c compares a request with it; contents.h is what both know.
  *
  * A request is checked where it is submitted and again on the node, where the device and the files
  * of traces and sites are known. Each check returns 0, or -1 with a sentence: which part of the

@@ -1,6 +1,6 @@
 #include "netem/spec/spec.h"
 
-#include "netem/spec/models.h"
+#include "netem/spec/compound_values.h"
 #include "netem/spec/values.h"
 
 #include <inttypes.h>

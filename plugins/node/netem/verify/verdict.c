@@ -1,8 +1,8 @@
 #include "netem/verify/verify.h"
 
 #include "base/json_document.h"
-#include "netem/spec/loss.h"
-#include "netem/spec/models.h"
+#include "netem/spec/compound_values.h"
+#include "netem/spec/loss_statistics.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* Room netem/verify: was the condition really there, and may the run be averaged? The rules and
  * their formulas: docs/netem.md, "What is verified".
  *
- * Two halves meet in one document (docs/formats.md part 9). measure.c puts round-trip times into it
- * at four moments: before, at the start, at the end, and after undoing; ping.c sends the echoes.
- * verdict.c and chances.c judge the document: added delay, drops, loss, duplicates, and whether our
- * qdisc was still there. They measure nothing.
+ * Two halves meet in one document (docs/formats.md part 9). measurement.c puts round-trip times
+ * into it at four moments: before, at the start, at the end, and after undoing; ping.c sends the
+ * echoes. verdict.c and counter_verdict.c judge the document: added delay, drops, loss, duplicates,
+ * and whether our qdisc was still there. They measure nothing.
  *
  * It promises: what the document does not have is not judged, and a reason is in `missing`. A run
  * once found invalid stays so, with its first reason. Whatever holds up an echo only adds to its
@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "netem/kernel/qdisc.h"
+#include "netem/kernel/qdisc_snapshot.h"
 #include "netem/spec/spec.h"
 
 #define SY_MEASURE_COUNT 25 /* echo requests by default */

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources.pbs import field_values, server_log
+from steelyard.analysis.sources.pbs import accounting_logs, field_values
 
 RECORDS = (
     "11/20/2026 06:00:10;Q;73.srv;queue=batch\n"
@@ -33,9 +33,9 @@ def test_they_are_read(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
     (tmp_path / "20261121").write_text("")
     job = field_values.split_job_id("73.srv")
     assert job is not None
-    found = server_log.scan_logs(tmp_path, [job])
+    found = accounting_logs.scan_logs(tmp_path, [job])
     assert [len(lines) for lines in found.found.values()] == [2]
-    assert list(server_log.list_user_jobs(tmp_path, "u1", 1795150020)) == ["73.srv"]
+    assert list(accounting_logs.list_user_jobs(tmp_path, "u1", 1795150020)) == ["73.srv"]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_what_cannot_be_read_is_told(tmp_path: Path, name: str, content: bytes, 
     job = field_values.split_job_id("73.srv")
     assert job is not None
     with pytest.raises(OSError, match=words):
-        server_log.scan_logs(tmp_path, [job])
+        accounting_logs.scan_logs(tmp_path, [job])
 
 
 def test_days_before_the_oldest_submission_are_not_read(
@@ -60,15 +60,17 @@ def test_days_before_the_oldest_submission_are_not_read(
     for day in range(1, 29):
         (tmp_path / f"202611{day:02}").write_text("")
     read: list[str] = []
-    real = server_log.Scan.read_file
+    real = accounting_logs.Scan.read_file
     monkeypatch.setattr(
-        server_log.Scan, "read_file", lambda self, path: read.append(path.name) or real(self, path)
+        accounting_logs.Scan,
+        "read_file",
+        lambda self, path: read.append(path.name) or real(self, path),
     )
     job = field_values.split_job_id("7.srv")
     assert job is not None
     since_unix_s = calendar.timegm((2026, 11, 20, 12, 0, 0))
-    server_log.scan_logs(tmp_path, [job], since_unix_s)
+    accounting_logs.scan_logs(tmp_path, [job], since_unix_s)
     assert read == [f"202611{day:02}" for day in range(28, 17, -1)]
     read.clear()
-    server_log.scan_logs(tmp_path, [job])
+    accounting_logs.scan_logs(tmp_path, [job])
     assert len(read) == 28

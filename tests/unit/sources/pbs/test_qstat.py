@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.collect.job_view import look_up
-from steelyard.analysis.sources.pbs import pbs_commands, qstat, server_log
+from steelyard.analysis.sources.pbs import accounting_logs, pbs_commands, qstat
 from steelyard.analysis.sources.pbs.accounting import Pbs
 
 DATA = Path(__file__).parents[3] / "data"
@@ -49,7 +49,7 @@ def test_a_control_character_in_one_jobs_name_hides_no_job() -> None:
 def only_qstat(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server's logs that an ordinary user cannot read; qstat answers for the whole array."""
     told = qstat.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
-    monkeypatch.setattr(server_log, "find_log_folder", lambda: None)
+    monkeypatch.setattr(accounting_logs, "find_log_folder", lambda: None)
     monkeypatch.setattr(pbs_commands, "is_installed", lambda: True)
     monkeypatch.setattr(pbs_commands, "detect_dialect", lambda: "openpbs")
     monkeypatch.setattr(
