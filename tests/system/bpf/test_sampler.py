@@ -203,10 +203,17 @@ def test_a_root_told_of_too_late(
     assert record["missing"].get("bpf.missed_ends") == (why if late else None)
 
 
-STEP = """import subprocess, sys
-if sys.argv[1:]:  # the child's id is lower, as after the last process id
-    open("/proc/sys/kernel/ns_last_pid", "w").write("400")
-child = subprocess.Popen(["sh", "-c", "head -c 4000000 /dev/zero >/dev/null; echo; read line"], stdin=0)
+STEP = """import ctypes, os, sys
+command = ["sh", "-c", "head -c 4000000 /dev/zero >/dev/null; echo; read line"]
+SIGCHLD, CLONE3 = 17, 435
+def clone(pid):  # of any id, or of this one as after the last process id: clone3(2), set_tid
+    ids = (ctypes.c_int * 1)(pid or 0)
+    words = (ctypes.c_uint64 * 11)(0, 0, 0, 0, SIGCHLD, 0, 0, 0, ctypes.addressof(ids) if pid else 0, bool(pid))
+    return ctypes.CDLL(None).syscall(CLONE3, words, ctypes.sizeof(words))
+ids = range(os.getpid() - 1, 1, -1) if sys.argv[1:] else [None]
+child = next(child for pid in ids if (child := clone(pid)) >= 0)
+if child == 0:
+    os.execvp(command[0], command)
 sys.stdin.read()"""
 
 
