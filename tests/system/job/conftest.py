@@ -199,10 +199,14 @@ class Node:
         job = self.mom.start(job_id, "sh", "-c", f"kill -STOP $$; {script}", **more)
         wait_for("it has stopped itself", lambda: state_of(job) == "T")
         wait_for("it is seen", lambda: job in self.watched(job_id))
+        self.finish_seen(job_id, job)
+        return job
+
+    def finish_seen(self, job_id: str, job: int) -> None:
+        """Continue a job that has stopped and is watched; return after its last reading."""
         os.kill(job, signal.SIGCONT)
         wait_for("its end", lambda: not is_there(job))
         wait_for("it was read", lambda: job not in self.watched(job_id))
-        return job
 
     def left(self) -> list[str]:
         """Return the content of the run folder, without the log and empty folders."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import signal
 import subprocess
 import time
 from pathlib import Path
@@ -63,7 +61,7 @@ def test_what_a_job_does_while_its_sampler_still_starts_counts(node: Any, tmp_pa
     job = node.mom.start("7.srv", "bash", "-c", f"{dd}; kill -STOP $$")
     wait_for("it has worked", lambda: state_of(job) == "T")
     wait_for("it is seen", lambda: job in node.watched("7.srv"))
-    os.kill(job, signal.SIGCONT)
+    node.finish_seen("7.srv", job)
     node.mom.reap(job)
     node.end("7.srv")
     record = node.record("7.srv")
