@@ -198,7 +198,9 @@ def test_a_full_disk_stops_neither_the_job_nor_the_totals(
     attached.send(f"done {root.pid} 0 3000000 0 0 0")
     root.communicate(b"\n", timeout=90)
     record = attached.end()
-    assert record["incomplete_of"] == "processes"  # a full disk made all records of a node useless
+    assert record["incomplete_of"] == "processes", record[
+        "incomplete_reason"
+    ]  # a full disk made all records of a node useless
     assert record["io"]["rchar_bytes"] >= 3_000_000
     assert record["sampler"]["samples_lost"] > 0
     assert record["sampler"]["samples_lost_reason"] == "No space left on device"
