@@ -5,8 +5,8 @@
  *   processes (processes.h, process_list.h, process_members.h), and its TCP connections
  *   (job_connections.h);
  * - of a command that we wait for: command_usage.h;
- * - of the whole node (this header): energy (meters/), network devices
- *   (netdev_inventory.h), TCP, pressure.
+ * - of the whole node (this header): energy (meters/), network devices (netdev_inventory.h), TCP,
+ *   pressure.
  *
  * Parsers of the kernel's texts are pure functions (parse.h). It promises that no reading allocates
  * memory, and that what could not be read is SY_UNKNOWN, never 0. The kernel's own count of a job

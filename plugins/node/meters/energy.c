@@ -41,7 +41,7 @@ static void add_sum(struct sy_energy *energy, int64_t more_uj)
 		energy->sum_uj = sum_uj;
 }
 
-/* A counter of the node that is updated once a second may have the energy of that second in it. */
+/* A meter may update its counter once a second only: then one step holds a second's energy. */
 static bool may_be_wrap(const struct sy_energy *energy, int64_t now_us, int64_t delta_uj)
 {
 	return delta_uj / SY_ENERGY_MAX_WRAP_WATTS <= now_us - energy->changed_us + 1000000;

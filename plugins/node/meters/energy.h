@@ -4,7 +4,7 @@
  * A counter starts again at 0 after max_energy_range_uj: after 3.9 minutes for 65.5 kJ at 280 W.
  * Between two readings further apart than a node at full power needs for one range, nobody knows
  * how often that happened: then there is no value, rather than a wrong one. Nor is there one if a
- * counter went down where a wrap would mean more power than any node draws: it was reset. */
+ * counter went down where a wrap would mean ten times a zone's power: it was reset. */
 #ifndef STEELYARD_METERS_ENERGY_H
 #define STEELYARD_METERS_ENERGY_H
 
@@ -14,8 +14,10 @@
 /* The most that one zone can draw: above any socket sold (500 W). */
 #define SY_ENERGY_MAX_WATTS 500
 
-/* Above the power of any node, so that a wrap is never taken for a reset. Of the 262 kJ of a zone
- * that is read each second, resets in the last 10 kJ (4 %) still look like wraps. */
+/* Ten times what one zone can draw: a counter that goes down and would have drawn more was reset.
+ * Of the 262 kJ of a zone that is read each second, resets in the last 10 kJ (4 %) still look like
+ * wraps. A counter of a whole node that wraps at more than 10 kW, read each second, has no value
+ * from then on. */
 #define SY_ENERGY_MAX_WRAP_WATTS 5000
 
 #define SY_REASON_SIZE 96
