@@ -90,10 +90,16 @@ static __always_inline __u64 pages_of_process(const struct task_struct *task,
 	return BPF_CORE_READ(task, real_parent, mm) == mm ? 0 : resident_pages(mm);
 }
 
+#define IS_RUNNABLE(READ, t)                                                                       \
+	!(bpf_core_field_exists((t)->__state)                                                      \
+	      ? READ(t, __state)                                                                   \
+	      : READ((const struct task_struct___before_5_14 *)(t), state))
+
 struct live {
 	struct sy_bpf_usage used;
 	__u64 start_time, pages;
 	bool is_free, lives; /* a thread of its process does */
+	bool runnable;
 };
 
 #define READ_LIVE(READ, t, member, live)                                                           \
@@ -104,6 +110,7 @@ struct live {
 		(live)->pages = (live)->used.processes                                             \
 				    ? pages_of_process(t, READ(t, mm), member, (live)->lives)      \
 				    : 0;                                                           \
+		(live)->runnable = IS_RUNNABLE(READ, t);                                           \
 		(live)->is_free = READ(t, usage.refs.counter) <= 0;                                \
 		if (READ(t, start_time) != (live)->start_time)                                     \
 			(live)->start_time = 0;                                                    \
@@ -153,8 +160,10 @@ static __always_inline bool read_live(const struct sy_bpf_listed *item, struct w
 		w->sum.rss_pages += live.pages;
 	if (live.lives)
 		w->sum.processes += live.used.processes;
-	if (!member->ended) /* else it does nothing any more, and its record waits for its reaper */
-		w->sum.living_ns += live.used.cpu_ns;
+	if (member->ended) /* it does nothing any more, and its record waits for its reaper */
+		return true;
+	w->sum.living_ns += live.used.cpu_ns;
+	w->sum.runnable += live.runnable;
 	return true;
 }
 
@@ -224,6 +233,7 @@ int read_job(struct sy_bpf_answer *answer)
 	answer->used = w.sum.used;
 	answer->processes = w.sum.processes;
 	answer->living_ns = w.sum.living_ns;
+	answer->runnable = w.sum.runnable;
 	answer->rss_pages = w.sum.rss_pages;
 	answer->unlisted = count_unlisted(job, w.list);
 	answer->tasks = job->tasks;

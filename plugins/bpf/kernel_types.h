@@ -142,6 +142,11 @@ struct task_struct {
 	struct nsproxy *nsproxy;
 	struct list_head thread_node;
 	char comm[16];
+	unsigned int __state; /* 0: it has a CPU or waits for one */
+};
+
+struct task_struct___before_5_14 {
+	long state;
 };
 
 struct seq_file;

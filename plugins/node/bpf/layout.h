@@ -30,6 +30,7 @@ struct sy_bpf_tick {
 	__u64 at_ns; /* monotonic clock */
 	struct sy_bpf_usage used;
 	__u64 processes, rss_pages, living_ns; /* of those that live; their CPU time */
+	__u64 runnable; /* of their tasks: has a CPU or waits for one */
 	__u64 unlisted; /* that live and are not in here: no room in the list */
 };
 
@@ -127,7 +128,7 @@ struct sy_bpf_marked {
 struct sy_bpf_answer {
 	__u64 job; /* requested */
 	struct sy_bpf_usage used;
-	__u64 processes, rss_pages, living_ns, unlisted; /* as in struct sy_bpf_tick */
+	__u64 processes, rss_pages, living_ns, runnable, unlisted; /* as in struct sy_bpf_tick */
 	__u64 tasks, lost, missed, late;
 	__u64 unread;  /* tasks that live and were not read */
 	__u64 settled; /* no task ended while this was summed up */

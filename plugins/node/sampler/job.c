@@ -111,8 +111,9 @@ static void note_living(struct sy_job *job, int64_t at_us, uint64_t living_ns)
 }
 
 /* Processes at work when the job ends, where no cgroup lets anybody end them with it. A process
- * that has ended since the earlier reading is not at work, however much it used. A command may be
- * too short for an earlier reading: then nobody knows that what it left behind rests. */
+ * that has ended since the earlier reading is not at work, however much it used; one that waits for
+ * a CPU is, though it used nothing. A command may be too short for an earlier reading: then nobody
+ * knows that what it left behind rests. */
 static int64_t count_survivors(const struct sy_job *job, bool end, int64_t now_us)
 {
 	const struct sy_bpf_answer *now = &job->kernel->now;
@@ -121,9 +122,10 @@ static int64_t count_survivors(const struct sy_job *job, bool end, int64_t now_u
 
 	if (!end || !(of_job || job->exact) || (!before->at_us && !job->exact))
 		return 0;
-	return !before->at_us || (int64_t)now->living_ns / 1000 - before->cpu_us >= AT_WORK_US
-		   ? (int64_t)now->processes
-		   : 0;
+	if (before->at_us && !now->runnable &&
+	    (int64_t)now->living_ns / 1000 - before->cpu_us < AT_WORK_US)
+		return 0;
+	return (int64_t)now->processes;
 }
 
 /* False: the kernel does not count it, and never will again unless it has yet to be named. */

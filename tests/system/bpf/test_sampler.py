@@ -415,3 +415,29 @@ def test_a_command_that_leaves_a_process_at_work_has_an_incomplete_record(
     if works:
         assert record["incomplete_of"] == "processes"
         assert "left behind" in record["incomplete_reason"]
+
+
+def test_a_process_that_waits_for_a_cpu_is_at_work(
+    able: None, sampler: Sampler, tmp_path: Path
+) -> None:
+    """It said complete: the daemon that was left behind had got no CPU in the last 0.1 s."""
+    pid, cpu = tmp_path / "pid", min(os.sched_getaffinity(0))
+    behind = "chrt --idle --pid 0 $p && taskset --pid --cpu-list CPU $p".replace("CPU", str(cpu))
+    line = (
+        f"sh -c 'echo $$ >{pid}; while :; do :; done' & until p=$(cat {pid}) && [ $p ]; do :; done; "
+        f"{behind}; sleep 0.4"
+    )
+    prefix = ("unshare", "--mount", "bash", "-c", 'mount -t bpf bpf /sys/fs/bpf; exec "$@"', "-")
+    with subprocess.Popen(
+        ["taskset", "--cpu-list", str(cpu), "sh", "-c", "while :; do :; done"]
+    ) as busy:
+        try:
+            done, measured = sampler.run(["sh", "-c", line], "--rate", "10", prefix=prefix)
+        finally:
+            busy.kill()
+            os.kill(int(pid.read_text()), signal.SIGKILL)
+    assert done.returncode == 0
+    record = measured.record
+    assert record["io"]["source"] == "bpf", record["missing"].get("bpf.missed_ends")
+    assert record["incomplete_of"] == "processes"
+    assert "left behind" in record["incomplete_reason"]
