@@ -30,7 +30,7 @@ struct sy_bpf_tick {
 	__u64 at_ns; /* monotonic clock */
 	struct sy_bpf_usage used;
 	__u64 processes, rss_pages, living_ns; /* of those that live; their CPU time */
-	__u64 runnable; /* of their tasks: has a CPU or waits for one */
+	__u64 runnable;			       /* of their tasks: has a CPU or waits for one */
 	__u64 unlisted; /* that live and are not in here: no room in the list */
 };
 
