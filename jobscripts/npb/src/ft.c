@@ -99,6 +99,26 @@ static void close_state(struct ft_state *s)
 	npb_free(s->decay_z);
 }
 
+/* Step 5 of the report: the sum of the points j mod nx, 3j mod ny, 5j mod nz for j = 1 ... 1024,
+ * own part; not yet divided by the number of points. */
+static void sum_checksum_points(const struct ft_state *s, double sum[2])
+{
+	const int64_t plane = (int64_t)s->nx * s->nz + s->slab - (int64_t)s->nxl * s->nz;
+	const int first = s->run->rank * s->nyl;
+
+	sum[0] = sum[1] = 0;
+	for (int j = 1; j <= 1024; j++) {
+		const int y = 3 * j % s->ny - first;
+		const double *re =
+		    s->send + y * plane + (int64_t)(j % s->nx) * s->nz + 5 * j % s->nz;
+
+		if (y < 0 || y >= s->nyl)
+			continue;
+		sum[0] += re[0];
+		sum[1] += re[s->nyl * plane];
+	}
+}
+
 /* |sum - official| / |official|, of complex numbers, as a check of the distance. */
 static void verify(struct npb_run *run, double sum[][2], double points)
 {
@@ -133,7 +153,7 @@ static void run_ft(struct npb_run *run)
 	ft_start(&s);
 	for (int t = 1; t <= npb_steps(run->iterations); t++) {
 		ft_evolve(&s, t);
-		ft_checksum(&s, sum[t - 1]);
+		sum_checksum_points(&s, sum[t - 1]);
 	}
 	npb_allreduce(run, sum, 2 * run->iterations, MPI_DOUBLE, MPI_SUM);
 	npb_timer_stop(run);

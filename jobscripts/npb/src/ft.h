@@ -52,10 +52,8 @@ extern const double (*const ft_checksums[NPB_CLASSES])[2];
 void ft_start(struct ft_state *s);
 /* The state after t steps, transformed back to space. */
 void ft_evolve(struct ft_state *s, int t);
-/* Sum of 1024 points of space, own part; not yet divided by the number of points. */
-void ft_checksum(const struct ft_state *s, double sum[2]);
 
-/* ft_space.c: between space, for the y of this rank, and the blocks. */
+/* ft_xz_planes.c: from planes of x and z, one for each y of this rank, to the blocks and back. */
 void ft_fill_plane(struct ft_state *s, int y);
 void ft_plane_to_blocks(struct ft_state *s, int y);
 void ft_blocks_to_plane(struct ft_state *s, int y);

@@ -188,8 +188,8 @@ void npb_residual(struct npb_run *run, double residual);
 /* Zeroed memory, aligned to 64 bytes; ends the program with one line and code 2 without it. */
 void *npb_alloc(size_t count, size_t bytes);
 void npb_free(void *memory);
-/* How many were not yet freed. */
-long npb_blocks(void);
+/* The number of allocations that are not freed. */
+long npb_count_allocations(void);
 
 /* a / b, rounded up. */
 NPB_INLINE int64_t npb_ceil_div(int64_t a, int64_t b)

@@ -99,9 +99,9 @@ static int run_kernel(struct npb_run *run, int argc, char **argv)
 		npb_print_heading(&npb_kernel, run);
 	npb_kernel.run(run);
 #ifdef NPB_CHECK_LEAKS
-	if (npb_blocks() != 0) {
+	if (npb_count_allocations() != 0) {
 		fprintf(stderr, "rank %d: %ld blocks of memory were not freed\n", run->rank,
-			npb_blocks());
+			npb_count_allocations());
 		abort();
 	}
 #endif

@@ -1,11 +1,8 @@
-#define _DEFAULT_SOURCE /* madvise */
+/* Figures compared with their official values, and the residuals of iterations. */
 #include "npb.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 
 static bool note(struct npb_run *run, struct npb_check check, const char *name)
 {
@@ -48,48 +45,4 @@ void npb_residual(struct npb_run *run, double residual)
 {
 	if (run->residuals < NPB_MAX_RESIDUALS)
 		run->residual[run->residuals++] = residual;
-}
-
-static long blocks;
-
-long npb_blocks(void)
-{
-	return blocks;
-}
-
-/* Large blocks begin on pages of 2 MiB, where the kernel has them: fewer pages to look up. */
-static void *allocate(size_t total)
-{
-	enum { LINE = 64, PAGE = 2 << 20 };
-	const size_t align = total < 2 * (size_t)PAGE ? LINE : PAGE;
-	const size_t rounded = (total + align) / align * align; /* never 0 */
-	void *memory = rounded > total ? aligned_alloc(align, rounded) : NULL;
-
-#ifdef MADV_HUGEPAGE
-	if (memory && align == PAGE)
-		madvise(memory, rounded, MADV_HUGEPAGE);
-#endif
-	return memory;
-}
-
-void *npb_alloc(size_t count, size_t bytes)
-{
-	const bool fits = bytes == 0 || count <= SIZE_MAX / bytes;
-	void *memory = fits ? allocate(count * bytes) : NULL;
-
-	if (!memory) {
-		fprintf(stderr, "npb: no memory for %zu times %zu bytes; use a smaller class\n",
-			count, bytes);
-		MPI_Abort(MPI_COMM_WORLD, 2);
-		exit(2);
-	}
-	memset(memory, 0, count * bytes);
-	blocks++;
-	return memory;
-}
-
-void npb_free(void *memory)
-{
-	blocks -= memory != NULL;
-	free(memory);
 }

@@ -1,4 +1,7 @@
-/* FT in space: one plane of x and z at a time, which stays in the cache between its transforms. */
+/*
+ * Planes of x and z of FT: filled with random numbers, and transformed along x and z on the way to
+ * the ranks' blocks and back. One plane at a time stays in the cache between its transforms.
+ */
 #include "ft.h"
 #include "npb.h"
 
@@ -148,24 +151,5 @@ void ft_blocks_to_plane(struct ft_state *s, int y)
 		done = swapped(ft_transform(&s->x, swapped(s->work[0]), swapped(s->work[1])));
 		store_x(done.re, re + z, s->nx, s->nz);
 		store_x(done.im, im + z, s->nx, s->nz);
-	}
-}
-
-/* Step 5 of the report: the points j mod nx, 3j mod ny, 5j mod nz for j = 1 ... 1024. */
-void ft_checksum(const struct ft_state *s, double sum[2])
-{
-	const int64_t plane = (int64_t)s->nx * s->nz + s->slab - (int64_t)s->nxl * s->nz;
-	const int first = s->run->rank * s->nyl;
-
-	sum[0] = sum[1] = 0;
-	for (int j = 1; j <= 1024; j++) {
-		const int y = 3 * j % s->ny - first;
-		const double *re =
-		    s->send + y * plane + (int64_t)(j % s->nx) * s->nz + 5 * j % s->nz;
-
-		if (y < 0 || y >= s->nyl)
-			continue;
-		sum[0] += re[0];
-		sum[1] += re[s->nyl * plane];
 	}
 }
