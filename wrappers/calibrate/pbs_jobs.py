@@ -25,7 +25,7 @@ from steelyard.wrappers.calibrate.launch_methods import (
 from steelyard.wrappers.schedulers.pbs import command, dialect, script
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, make_environment
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 # The load has no job variables in its environment, so the shell, which has them, names the job.
 SHELLS_RESULT = '"$PBS_JOBID,$PBS_NODENUM,%p.result"'

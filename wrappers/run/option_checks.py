@@ -17,7 +17,7 @@ from steelyard.wrappers.launchers import launcher_checks, launcher_grammar
 from steelyard.wrappers.launchers.launcher_grammar import Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions
-from steelyard.wrappers.study.job import TAG_KEY
+from steelyard.wrappers.study.job_settings import TAG_KEY
 
 MIN_RATE_HZ, MAX_RATE_HZ = 0.001, 1000.0
 

@@ -14,7 +14,7 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.netem.program import Conditions, make_conditions
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 from steelyard.wrappers.study.table_reader import Table
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from steelyard.jobscripts import placeholders, registry
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
-from steelyard.wrappers.study.job import ALLOCATION, Job
+from steelyard.wrappers.study.job_settings import ALLOCATION, Job
 from steelyard.wrappers.study.table_reader import Table
 from steelyard.wrappers.study.variant_factors import (
     Factors,

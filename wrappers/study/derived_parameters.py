@@ -9,7 +9,7 @@ import math
 from collections.abc import Collection, Mapping
 
 from steelyard.jobscripts.registry import Benchmark
-from steelyard.wrappers.study.job import ALLOCATION, Job
+from steelyard.wrappers.study.job_settings import ALLOCATION, Job
 
 GRID = ("p", "q")  # HPL's rows and columns of processes
 

@@ -14,7 +14,7 @@ from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.launchers import launcher_grammar
 from steelyard.wrappers.launchers.launcher_grammar import Launcher
 from steelyard.wrappers.netem import program as netem
-from steelyard.wrappers.study.job import ALLOCATION, MOST_ALLOCATED, Job, split_options
+from steelyard.wrappers.study.job_settings import ALLOCATION, MOST_ALLOCATED, Job, split_options
 from steelyard.wrappers.study.levels import EACH, Drawn, read_levels
 from steelyard.wrappers.study.table_reader import Table
 

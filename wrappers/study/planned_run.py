@@ -10,7 +10,7 @@ from steelyard.analysis.sources.study_files import PlannedRun
 
 if TYPE_CHECKING:
     from steelyard.wrappers.launchers.launcher_grammar import Launcher
-    from steelyard.wrappers.study.job import Job
+    from steelyard.wrappers.study.job_settings import Job
 
 
 class Run(PlannedRun):

@@ -9,7 +9,7 @@ from steelyard.analysis.sources.study_files import SCALING_KINDS, Scaling
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import did_you_mean
 from steelyard.wrappers.study.factors import Level
-from steelyard.wrappers.study.job import ALLOCATION
+from steelyard.wrappers.study.job_settings import ALLOCATION
 from steelyard.wrappers.study.table_reader import Table
 
 Factors = Mapping[str, tuple[Level, ...]]

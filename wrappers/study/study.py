@@ -19,10 +19,10 @@ from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import benchmarks as study_benchmarks
 from steelyard.wrappers.study import factors as study_factors
 from steelyard.wrappers.study import folder as study_folder
-from steelyard.wrappers.study import job as study_job
+from steelyard.wrappers.study import job_settings
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.folder import PLAN, derive_folder
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 from steelyard.wrappers.study.levels import EACH, Drawn
 from steelyard.wrappers.study.scaling import read_scaling
 from steelyard.wrappers.study.table_reader import Table
@@ -115,7 +115,7 @@ def build_study(top: Table, toml: bytes, recorded_levels: Drawn) -> Study:
     repeat = head.count("repeat", 10, most=999)
     seed = head.count("seed", 1, least=0, most=2**63 - 1)
     factors = study_factors.read_factors(top, seed, recorded_levels)
-    job = study_job.read_job(top, factors)
+    job = job_settings.read_job(top, factors)
     baseline = study_factors.read_baseline(top, factors)
     variants = study_benchmarks.read_variants(top, factors, job)
     benchmarks = {variant.benchmark.name: variant.benchmark for variant in variants}.values()

@@ -12,7 +12,7 @@ from steelyard.jobscripts import placeholders, registry
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.study.derived_parameters import job_parameters
 from steelyard.wrappers.study.factors import MEANT, Level, has_meaning
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 Factors = Mapping[str, tuple[Level, ...]]
 

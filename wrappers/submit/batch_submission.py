@@ -13,7 +13,7 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers import ledger, registry
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 
 def print_message(message: str, command: str = "submit") -> None:

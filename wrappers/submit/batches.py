@@ -16,7 +16,7 @@ from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import plan, sessions
 from steelyard.wrappers.study.factors import PLACED
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.job import ALLOCATION, encode_tag_value
+from steelyard.wrappers.study.job_settings import ALLOCATION, encode_tag_value
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import status

@@ -14,7 +14,7 @@ from steelyard.analysis.summary.run_costs import EarlierRuns, MeasuredCost
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
-from steelyard.wrappers.study.job import ALLOCATION, Job
+from steelyard.wrappers.study.job_settings import ALLOCATION, Job
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 

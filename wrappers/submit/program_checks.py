@@ -64,7 +64,7 @@ def suggest_package(program: Program) -> str:
 def make_environment(study: Study) -> dict[str, str]:
     """Return the variables of run.sh besides its parameters: the paths of our programs and [job]'s
     options."""
-    return program_variables(list(study.benchmarks().values())) | study.job.quality_variables()
+    return program_variables(list(study.benchmarks().values())) | study.job.script_variables()
 
 
 def program_variables(benchmarks: Sequence[Benchmark]) -> dict[str, str]:

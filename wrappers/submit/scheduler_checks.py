@@ -17,7 +17,7 @@ from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study.factors import PLACED
-from steelyard.wrappers.study.job import ALLOCATION
+from steelyard.wrappers.study.job_settings import ALLOCATION
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import node_kernel_checks

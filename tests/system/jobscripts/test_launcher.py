@@ -59,7 +59,7 @@ def test_the_whole_of_sy_client_is_executed_inside(study: Study, launcher: str) 
     assert containers(study) == []
 
 
-def test_the_quality_of_a_run_holds_inside_too(study: Study, launcher: str) -> None:
+def test_job_settings_hold_inside_a_container(study: Study, launcher: str) -> None:
     """Warm-up, time-out and retries."""
     count = 'echo x >>"$SY_STUDY_DIR/count"; mapfile -t n <"$SY_STUDY_DIR/count"; n=${#n[@]}\n'
     study.body(count + 'ls_=(*); echo "execution $n ${ls_[*]}"; : >left; ((n != 2)) || sleep 60')

@@ -14,7 +14,7 @@ from steelyard.analysis.findings import docs
 from steelyard.analysis.findings.finding import Finding, Kind
 from steelyard.analysis.findings.registry import RULES, find_all
 from steelyard.analysis.summary.summary import summarize
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 from .meters import counted_by, two_meters, unlike_parts
 

@@ -10,7 +10,7 @@ import pytest
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.study import study
-from steelyard.wrappers.study.job import time_limit_s
+from steelyard.wrappers.study.job_settings import time_limit_s
 
 ROOT = Path(__file__).resolve().parents[3]
 USE = '[[benchmark]]\nuse = "filesystem"\n'
@@ -466,11 +466,11 @@ def test_the_example_of_the_reference_is_a_study() -> None:
 
 def test_the_reference_names_every_key() -> None:
     from steelyard.wrappers.study import factors as study_factors
-    from steelyard.wrappers.study import job as study_job
+    from steelyard.wrappers.study import job_settings
 
     text = (ROOT / "docs" / "study.md").read_text(encoding="utf-8")
     places = [one.name for one in schedulers_registry.list_classes() if not one.runs_here]
-    keys = [*study.STUDY_KEYS, *study_job.KEYS, *study_factors.MEANT, *places]
+    keys = [*study.STUDY_KEYS, *job_settings.KEYS, *study_factors.MEANT, *places]
     assert [key for key in keys if f"`{key}`" not in text] == []
 
 
@@ -481,8 +481,8 @@ def test_the_wishes_of_a_run_reach_its_script(tmp_path: Path) -> None:
     job = study.parse_study(text.encode(), tmp_path / "s.toml").job
     wanted = {"SY_WARM_UP": "2", "SY_TIME_OUT_S": "90", "SY_RETRIES": "1", "SY_BIND": "core"}
     wanted["SY_IDLE_S"] = "30"
-    assert job.quality_variables() == wanted
-    assert study.parse_study(USE.encode(), tmp_path / "s.toml").job.quality_variables() == {}
+    assert job.script_variables() == wanted
+    assert study.parse_study(USE.encode(), tmp_path / "s.toml").job.script_variables() == {}
 
 
 def test_a_study_of_a_paper_says_whose_programs_run(write_study: Callable[..., Path]) -> None:

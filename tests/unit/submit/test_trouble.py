@@ -23,7 +23,7 @@ from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 from steelyard.wrappers.submit import batches
 from steelyard.wrappers.submit.status import read_progress
 

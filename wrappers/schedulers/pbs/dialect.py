@@ -11,7 +11,7 @@ from steelyard.wrappers.base.check import Check
 from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 Attributes = Mapping[str, str]
 # States in pbsnodes of a node that runs nothing, for either server.

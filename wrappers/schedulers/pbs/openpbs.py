@@ -13,7 +13,7 @@ from steelyard.wrappers.schedulers.pbs.node_request import (
     format_nodes_spec,
     format_select_spec,
 )
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 RESOURCE = "steelyard"
 AVAILABLE = "resources_available."

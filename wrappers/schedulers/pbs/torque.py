@@ -15,7 +15,7 @@ from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs.dialect import DOWN, Attributes, Dialect
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest, format_nodes_spec
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 QUOTING_VERSION = "6.1.3"
 PLAIN = f"{string.ascii_letters}{string.digits}/._+@=~%#-"  # allowed in a path

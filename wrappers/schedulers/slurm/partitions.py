@@ -15,7 +15,7 @@ from steelyard.wrappers.schedulers.available_nodes import (
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import command
 from steelyard.wrappers.schedulers.slurm.script import PLAIN_CONSTRAINT, condition_options
-from steelyard.wrappers.study.job import time_limit_s
+from steelyard.wrappers.study.job_settings import time_limit_s
 
 # Slurm starts a node for a job if power saving has switched it off or will (POWERED_DOWN,
 # POWER_DOWN).

@@ -26,7 +26,7 @@ from steelyard.wrappers.schedulers.slurm import doctor_checks
 from steelyard.wrappers.schedulers.slurm import partitions as slurm_places
 from steelyard.wrappers.schedulers.slurm import script as slurm_script
 from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
-from steelyard.wrappers.study.job import OPTION
+from steelyard.wrappers.study.job_settings import OPTION
 from steelyard.wrappers.study.table_reader import Table
 
 # For sbatch these override the script's options, so they are passed on only if [job] has no such

@@ -8,7 +8,7 @@ import shlex
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.base import Batch
-from steelyard.wrappers.study.job import Job
+from steelyard.wrappers.study.job_settings import Job
 
 CONSTRAINT = "--constraint="
 PLAIN_CONSTRAINT = re.compile(r"[A-Za-z0-9_.&-]+")

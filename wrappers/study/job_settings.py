@@ -87,17 +87,18 @@ class Job:
             return {}
         return {THREADS: str(self.cpus_per_task)}
 
-    def quality_variables(self) -> dict[str, str]:
-        """Return the variables of jobscripts/lib/quality.sh, without options that are not set."""
+    def script_variables(self) -> dict[str, str]:
+        """Return the variables that jobscripts/lib/run_main.sh lists for [job]; options that are
+        not set have none."""
         limit = None if self.time_out is None else time_limit_s(self.time_out)
-        qualities = {
+        variables = {
             "SY_WARM_UP": self.warm_up,
             "SY_TIME_OUT_S": limit,
             "SY_RETRIES": self.retries,
             "SY_BIND": self.bind,
             "SY_IDLE_S": self.idle_s,
         }
-        return {name: str(value) for name, value in qualities.items() if value}
+        return {name: str(value) for name, value in variables.items() if value}
 
     @property
     def time_limit_s(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Warm-up, time-outs, retries, tags and environment of a run, executed for real."""
+"""Settings of [job], executed for real: warm-up, time-out, retries, idle time, binding; and tags."""
 
 from __future__ import annotations
 
