@@ -1,7 +1,7 @@
 #!/bin/bash
 # A client's container: the client starts it before the measured time, sends it commands, and ends it.
-# Part of steelyard.sh; the kinds of containers are in launcher_kinds.sh and launchers/, processors and
-# memory in launcher_limits.sh.
+# Part of steelyard.sh; the kinds of containers are in launchers/ (launcher_interface.sh), the command that
+# starts one in launcher_command.sh, processors and memory in launcher_limits.sh.
 #
 # Set by run.sh when the launcher is not `bare` (wrappers/launchers/launcher_grammar.py checks them):
 #   SY_LAUNCHER             canonical text, docker:debian:12,cpus=2

@@ -16,7 +16,11 @@
 #   SY_TIME_LIMIT_S   the run's time limit in s: distinguishes a time-out from another SIGTERM
 #   SY_SCRATCH_BASE   the folder of scratch folders; default: $TMPDIR, else /tmp
 #   SY_BARRIER_S      how long clients may take to start, default 120 s; no limit with a warm-up
-#   SY_WARM_UP, SY_TIME_OUT_S, SY_RETRIES, SY_BIND, SY_IDLE_S   see quality.sh
+#   SY_WARM_UP        unmeasured executions of sy_client before the measured one, default 0
+#   SY_TIME_OUT_S     seconds that one execution may take; empty: only the job's own limit
+#   SY_BIND           what MPI ranks are bound to: none (default), core or socket (sy_mpi_run)
+#   SY_RETRIES        how often a run that failed or timed out is restarted, default 0
+#   SY_IDLE_S         idle seconds before the clients start and after they have ended
 #   SY_MODE           parallel (default), or sequential: a client starts when the one before has ended
 #   SY_LAUNCHER*      see launcher.sh
 #   SY_GRACE_S        how long clients may take to stop after SIGTERM, default 10 s
@@ -142,6 +146,38 @@ sy_try() {
         SY_STATE=failed
     fi
     sy_write_result "$SY_STATE" "$SY_REASON"
+}
+
+# Move the files of a failed try to ATTEMPT/try.N; result.json of the next try lists it.
+sy_archive_try() { # <state> <reason>
+    local n=1 file
+    while ! mkdir -- "$SY_ATTEMPT_DIR/try.$n" 2>/dev/null; do
+        n=$((n + 1))
+        ((n < 1000)) || return 1
+    done
+    for file in "$SY_ATTEMPT_DIR"/*; do
+        case ${file##*/} in
+        try.* | job.out | record | spans.run) ;;
+        *) mv -- "$file" "$SY_ATTEMPT_DIR/try.$n/" || return 1 ;;
+        esac
+    done
+    SY_TRIES+=("{\"state\":$(sy_json_string "$1"),\"reason\":$(sy_json_or_null "$2")}")
+    sy_log "$SY_RUN_ID: try $n $1: $2; trying again"
+}
+
+# Wait, and write a span (docs/formats.md part 6): its samples show the nodes' idle power.
+sy_wait_idle() { # <before|after>
+    local deadline begin=${EPOCHREALTIME//[^0-9]/}
+    ((${SY_IDLE_S:-0} > 0)) || return 0
+    trap 'SY_SIGNAL=TERM' TERM
+    trap 'SY_SIGNAL=INT' INT
+    sy_set_time deadline "$((SY_IDLE_S * 1000000))"
+    until [[ -n $SY_SIGNAL ]] || sy_is_past "$deadline"; do
+        sy_pause 1
+    done
+    [[ -n $SY_SIGNAL ]] || printf '{"span":"idle_%s","begin_unix_s":%s,"end_unix_s":%s}\n' "$1" \
+        "$(sy_format_seconds "$begin")" "$(sy_format_seconds "${EPOCHREALTIME//[^0-9]/}")" \
+        >>"$SY_ATTEMPT_DIR/spans.run"
 }
 
 sy_is_any_client_running() {

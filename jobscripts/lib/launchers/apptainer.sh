@@ -1,11 +1,11 @@
 #!/bin/bash
-# Containers of apptainer. Part of steelyard.sh; implements the words of launcher_kinds.sh.
+# Containers of apptainer. Part of steelyard.sh; implements launcher_interface.sh.
 #
 # The image is a file or folder, and works without root and without a daemon. The container is a child of
 # the client, so its processes are counted. It has its own processes, System V objects and /dev/shm; the
 # home folder is not mounted. Memory: for root a cgroup of ours, for others apptainer's --memory, which
 # needs systemd.
-# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_command.sh
 
 sy_apptainer_command() {
     local path

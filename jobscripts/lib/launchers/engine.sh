@@ -1,5 +1,5 @@
 #!/bin/bash
-# Containers of docker and podman. Part of steelyard.sh; implements the words of launcher_kinds.sh.
+# Containers of docker and podman. Part of steelyard.sh; implements launcher_interface.sh.
 #
 # A run never pulls an image: it must be on the node, and its id is a tag. The container runs as the user
 # with their groups; podman also works without root. Limits are the engine's, without swap. An ordinary
@@ -9,7 +9,7 @@
 # docker's processes are children of its daemon: the job's record does not count them (`no`). podman's leave
 # the job's cgroup: a sampler around the run counts them, a job's may not (`unknown`). Containers carry the
 # study, the run and the owner as labels, by which leftovers are found.
-# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_kinds.sh
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_command.sh
 
 sy_engine_command() {
     local -r engine=$SY_LAUNCHER_KIND

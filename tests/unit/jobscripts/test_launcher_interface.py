@@ -1,5 +1,4 @@
-"""The seam of the shell library: what differs between kinds of containers is in one file for
-each."""
+"""The shell library's interface to kinds of containers: each kind is one file that implements it."""
 
 from __future__ import annotations
 
@@ -9,14 +8,14 @@ from steelyard.jobscripts import registry
 from steelyard.wrappers.launchers import launcher_grammar
 
 FILES = {path.stem: path.read_text() for path in registry.LIBRARY.glob("launchers/*.sh")}
-KINDS = (registry.LIBRARY / "launcher_kinds.sh").read_text(encoding="utf-8")
-WORDS = set(re.findall(r"^#   ([a-z_]+)  +", KINDS, re.MULTILINE))
+INTERFACE = (registry.LIBRARY / "launcher_interface.sh").read_text(encoding="utf-8")
+WORDS = set(re.findall(r"^#   ([a-z_]+)  +", INTERFACE, re.MULTILINE))
 ENGINES = {"docker", "podman"}
 
 
 def test_every_word_is_asked_and_has_an_answer() -> None:
     asked = set(re.findall(r"sy_kind ([a-z_]+)", registry.library()))
-    defaults = set(re.findall(r"^sy_child_([a-z_]+)\(\)", KINDS, re.MULTILINE))
+    defaults = set(re.findall(r"^sy_child_([a-z_]+)\(\)", INTERFACE, re.MULTILINE))
     assert asked == defaults == WORDS
 
 

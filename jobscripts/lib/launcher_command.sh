@@ -1,39 +1,8 @@
 #!/bin/bash
-# Common functions of all kinds of containers; launchers/KIND.sh has each kind's. Part of steelyard.sh;
-# called by launcher.sh, which sets SY_LAUNCHER_NAME, _OWNER and _CPUSET.
-#
-# `sy_kind WORD` calls sy_KIND_WORD, or the default sy_child_WORD where a kind has no such function:
-#   command   set SY_LAUNCHER_COMMAND, which executes SY_LAUNCHER_INSIDE in a container with its limits
-#   pid       print a process inside, by the node's numbering
-#   is_measured  print `yes`, `no` or `unknown`: whether the job's record counts the container's processes
-#   remove    remove the container, when its command has ended
-#   sweep     remove this user's containers of killed runs of this study
+# The command that starts a container, as far as it is the same for all kinds: mounts, variables, /etc/hosts,
+# /dev/shm; limits and network of a container whose processes are children of this shell. Part of
+# steelyard.sh; called by launcher.sh and launchers/KIND.sh.
 # shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launchers/
-
-sy_kind() { # <word>
-    local kind=${SY_LAUNCHER_KIND#systemd-}
-    [[ $kind != docker && $kind != podman ]] || kind=engine
-    declare -F "sy_${kind}_$1" >/dev/null || kind=child
-    "sy_${kind}_$1"
-}
-
-# The container's processes are children of this shell.
-sy_child_pid() {
-    sy_launcher_find_descendant "$SY_LAUNCHER_PID"
-}
-
-sy_child_is_measured() {
-    printf 'yes'
-}
-
-sy_child_remove() { :; }
-
-sy_child_sweep() { :; }
-
-sy_child_command() {
-    sy_log "$SY_LAUNCHER: this version cannot start it"
-    return 4
-}
 
 # Set SY_LAUNCHER_COMMAND, which runs run.sh in a container with this shell's input and output.
 sy_launcher_make_command() {
@@ -169,14 +138,4 @@ sy_launcher_pin() {
     # shellcheck disable=SC2016
     SY_LAUNCHER_COMMAND=(sh -c 'echo $$ >"$0" && exec "$@"' "$SY_LAUNCHER_CGROUP/cgroup.procs"
         "${SY_LAUNCHER_COMMAND[@]}")
-}
-
-# Print the last process of the chain of first children.
-sy_launcher_find_descendant() { # <pid>
-    local pid=$1 child=$1
-    while [[ -n $child ]]; do
-        pid=$child child=
-        { read -r child _ <"/proc/$pid/task/$pid/children"; } 2>/dev/null || :
-    done
-    printf '%s' "$pid"
 }
