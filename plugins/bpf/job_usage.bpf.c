@@ -111,14 +111,16 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid)
 static __always_inline void note_largest(const struct task_struct *task,
 					 const struct sy_bpf_member *member)
 {
-	__u32 cpu = bpf_get_smp_processor_id();
+	__u64 cpu = bpf_get_smp_processor_id();
 	struct sy_bpf_job *job = job_of(member->job);
 	__u64 pages = task->signal->maxrss, before = member->before_pages;
 
-	if (job && member->kind == SY_BPF_MEMBER && cpu < SY_BPF_CPUS &&
-	    (before == SY_BPF_NOT_YET ? BPF_CORE_READ(task, cred, euid.val) != 0
-				      : pages > before) &&
-	    pages > job->largest_pages[cpu])
+	if (!job || member->kind != SY_BPF_MEMBER)
+		return;
+	if (before == SY_BPF_NOT_YET ? BPF_CORE_READ(task, cred, euid.val) == 0 : pages <= before)
+		return;
+	asm volatile("" : "+r"(cpu)); /* Linux 6.1 follows the limit of one register alone */
+	if (cpu < SY_BPF_CPUS && pages > job->largest_pages[cpu])
 		job->largest_pages[cpu] = pages;
 }
 
