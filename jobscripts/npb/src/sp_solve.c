@@ -7,7 +7,8 @@
  *   c = 1 + 2 D(i) + 6 eps,  eps = dt times the dissipation
  *
  * s is the wave's speed v, v + c or v - c, and D = dt/h^2 (d + k4 c1 c5 / density) the largest of
- * the diffusion coefficients. Next to the boundary eps has the other weights of cfd_rate.c.
+ * the diffusion coefficients. Next to the boundary eps has the other weights of
+ * cfd_right_hand_side.c.
  */
 #include <string.h>
 
