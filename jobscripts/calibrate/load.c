@@ -1,5 +1,5 @@
 /* steelyard-load: a known load for `steelyard calibrate` (wrappers/calibrate). Its help lists the
- * actions; load_work.h and load_tcp.h do them, load_count.h counts.
+ * actions; load_work.h, load_processes.h and load_tcp.h do them and add to load_shared_counts.h.
  *
  * It counts where the work is done, in memory that all its processes share: what read(), write(),
  * send() and recv() returned, and what was synced or read past the page cache. CPU is that of

@@ -7,7 +7,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "load_work.h"
+#include "load_processes.h"
 
 #define CONNECT_TRIES 100
 

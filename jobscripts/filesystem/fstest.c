@@ -30,11 +30,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fstest_files.h"
-#include "fstest_io.h"
+#include "fstest_cp_and_dd.h"
+#include "fstest_interruptible_io.h"
 #include "fstest_mount.h"
 #include "fstest_options.h"
-#include "fstest_process_per_file.h"
+#include "fstest_run_state.h"
+#include "fstest_verify.h"
+#include "fstest_write_copy.h"
 
 /* --- one iteration ----------------------------------------------------------------------------*/
 
@@ -98,6 +100,15 @@ static int remove_files(int folder_fd)
 	if (folder)
 		closedir(folder);
 	return rc;
+}
+
+static void rest(const struct work *w)
+{
+	struct timespec remaining = {.tv_sec = (time_t)(w->o.rest_ms / 1000),
+				     .tv_nsec = (long)(w->o.rest_ms % 1000) * 1000000};
+
+	while (!stopped_by && nanosleep(&remaining, &remaining) < 0 && errno == EINTR)
+		;
 }
 
 static int run_iterations(struct work *w)

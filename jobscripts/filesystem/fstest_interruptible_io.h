@@ -1,12 +1,12 @@
-/* Contents of test files, and reading and writing that a signal can stop. Part of fstest.c. */
-#ifndef FSTEST_IO_H
-#define FSTEST_IO_H
+/* Reads, writes and syncs until a signal stops it: -1 with errno; EINTR is retried unless a signal
+ * requested the end. Part of fstest.c. */
+#ifndef FSTEST_INTERRUPTIBLE_IO_H
+#define FSTEST_INTERRUPTIBLE_IO_H
 
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
+#include <stddef.h>
 #include <unistd.h>
 
 static volatile sig_atomic_t stopped_by;
@@ -15,31 +15,6 @@ static void on_signal(int signal)
 {
 	stopped_by = signal;
 }
-
-/* --- content: a function of file and offset, so that nothing need be kept to verify it ------- */
-
-/* splitmix64 (Steele, Lea, Flood 2014): noise that no file system can compress. */
-static uint64_t noise(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
-static void fill(char *buffer, size_t bytes, uint64_t file, uint64_t offset)
-{
-	for (size_t i = 0; i < bytes;) {
-		uint64_t at = offset + i, word = noise((file << 44) ^ (at / 8));
-		size_t skip = at % 8, n = 8 - skip < bytes - i ? 8 - skip : bytes - i;
-
-		memcpy(buffer + i, (const char *)&word + skip, n);
-		i += n;
-	}
-}
-
-/* --- reading and writing ----------------------------------------------------------------------
- * -1 with errno; EINTR is retried unless we were asked to stop. */
 
 static int write_all(int fd, const char *buffer, size_t bytes)
 {

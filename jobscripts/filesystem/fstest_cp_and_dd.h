@@ -1,6 +1,6 @@
-/* A process a file, as scripts have it: cp and dd of the PATH. Part of fstest.c. */
-#ifndef FSTEST_PROCESS_PER_FILE_H
-#define FSTEST_PROCESS_PER_FILE_H
+/* One process per file, as scripts do: cp or dd, found by PATH. Part of fstest.c. */
+#ifndef FSTEST_CP_AND_DD_H
+#define FSTEST_CP_AND_DD_H
 
 #include <errno.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fstest_files.h"
+#include "fstest_run_state.h"
 
 enum { FILE_PATH = PATH_MAX + 64 };
 
@@ -58,15 +58,6 @@ static int spawn_file(const struct work *w, uint64_t file)
 	snprintf(source, sizeof(source), "if=/dev/urandom");
 	snprintf(bytes, sizeof(bytes), "bs=%" PRIu64, w->bytes_per_file);
 	return run_program(dd);
-}
-
-static void rest(const struct work *w)
-{
-	struct timespec remaining = {.tv_sec = (time_t)(w->o.rest_ms / 1000),
-				     .tv_nsec = (long)(w->o.rest_ms % 1000) * 1000000};
-
-	while (!stopped_by && nanosleep(&remaining, &remaining) < 0 && errno == EINTR)
-		;
 }
 
 #endif

@@ -1,6 +1,6 @@
-/* What the load counts of itself: in memory that all its processes share. Part of load.c. */
-#ifndef LOAD_COUNT_H
-#define LOAD_COUNT_H
+/* What the load counts of itself, in memory that all its processes share. Part of load.c. */
+#ifndef LOAD_SHARED_COUNTS_H
+#define LOAD_SHARED_COUNTS_H
 
 #include <errno.h>
 #include <fcntl.h>
