@@ -1,7 +1,7 @@
 #!/bin/bash
 # Verifies a network condition from inside containers before anything is measured: containers with a
 # private network may bypass the node's queues and routes. Part of steelyard.sh; called by launcher.sh
-# and launcher_peers.sh.
+# and launcher_peer_containers.sh.
 #
 #   SY_NETWORK_CONDITION  the nodes' condition; not set: none, or containers have the node's network
 # shellcheck disable=SC2153 # SY_LAUNCHER and SY_LAUNCHED are two things

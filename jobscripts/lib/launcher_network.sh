@@ -2,7 +2,7 @@
 # A network between the containers of one program (ranks=across): a bridge with a veth pair for each
 # container, routed to the other nodes; macvlan devices; or a device of the node for each node's one
 # container. It needs root, except for docker's and podman's networks. Part of steelyard.sh; called by
-# launcher_peers.sh.
+# launcher_peer_containers.sh.
 #
 # Addresses are in 198.18.0.0/15, which RFC 2544 reserves for network benchmarks: a block of 16 for each
 # node, from SY_NETWORK_BLOCK on, which is a hash of the attempt: 1 … 8 are its containers, 14 is the

@@ -36,7 +36,7 @@
 #   clients_per_node    print how many clients share a node without containers (SY_SHARERS)
 #   counts_moved_processes  print `yes` or `unknown`: whether the record counts processes that left the
 #                       job's cgroup
-# Called by the exec helper outside of containers (launcher_exec_helper.sh), for a scheduler with several
+# Called by the exec helper outside of containers (launcher_exec_requests.sh), for a scheduler with several
 # nodes:
 #   is_command PROGRAM  whether a container may request this program
 #   command PROGRAM ARGUMENT…  run it as the job would, also after sy_without_scheduler

@@ -83,7 +83,7 @@ sy_slurm_version() {
 
 # --- a client --------------------------------------------------------------------------------
 
-# In a container only SY_STEP is set (launcher_exec_helper.sh).
+# In a container only SY_STEP is set (launcher_exec_requests.sh).
 sy_slurm_set_client() {
     SY_CLIENT=${SY_CLIENT:-${SLURM_PROCID:-0}}
     SY_THIS_NODE=${SLURMD_NODENAME:-$HOSTNAME}

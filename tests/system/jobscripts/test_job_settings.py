@@ -190,7 +190,7 @@ def test_the_time_since_boot_is_read_by_no_process() -> None:
     """Its end may be waited for on a busy node, and then the wall clock had jumped, it was said."""
     script = """source "$1"; read() { builtin read "$@"; by=$BASHPID; }
 sy_read_uptime up; echo "$$ $by $up"; cat /proc/uptime"""
-    argv = ["bash", "-c", script, "bash", str(ROOT / "jobscripts/lib/result.sh")]
+    argv = ["bash", "-c", script, "bash", str(ROOT / "jobscripts/lib/clocks.sh")]
     first, second = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.split(
         "\n"
     )[:2]

@@ -12,13 +12,13 @@ import pytest
 from steelyard.wrappers.launchers import launcher_grammar
 
 from .launcher_lab import needs_root, out, tags
-from .test_launcher_peers import bash
+from .test_launcher_peer_containers import bash
 
 if TYPE_CHECKING:
     from tests.system.jobscripts.conftest import Study
 
 BRIDGE = "unshare,network=bridge"
-# As launcher_peers.sh is in when all containers are there; what they answer stands in $2.
+# As launcher_peer_containers.sh is in when all containers are there; what they answer stands in $2.
 MEET = """
 sy_tag() { printf '%s=%s\\n' "$1" "$2"; }
 sy_launcher_send() { :; }

@@ -4,7 +4,7 @@
 #
 # Peer 0 of the first node is the client's own container, in which sy_client and mpirun run. On every
 # node a holder (SY_ROLE=holder) makes the network and starts the other peers (SY_ROLE=peer). In each
-# peer's container an exec helper (launcher_exec_helper.sh) waits for commands of mpirun or the benchmark.
+# peer's container an exec helper (launcher_exec_requests.sh) waits for commands of mpirun or the benchmark.
 # All are ready before the measured time.
 #
 # They report to the client in ATTEMPT/holder.CLIENT.NODE and ATTEMPT/peer.CLIENT.NODE.PEER, which exist

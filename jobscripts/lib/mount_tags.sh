@@ -1,38 +1,12 @@
 #!/bin/bash
-# The work folder of a file-system benchmark, and tags of its file system. mount_counters.sh has the
-# counters of network file systems. Part of steelyard.sh; for benchmarks.
+# Tags of the file system that a benchmark measures. mount_counters.sh has the counters of network file
+# systems. Part of steelyard.sh; for benchmarks to call.
 # Files of the kernel and of mounts are read below SY_MOUNT_ROOT (empty: /; a recorded tree in tests).
 #
-# The work folder is new for each client and is removed when it ends. Tags say what was measured: the mount,
-# its server, options and version, and the layout of files on servers. A layout that cannot be read is
-# tagged `not known:` with the reason, and a program that queries the servers for it is killed after 5 s: no
-# tag fails a run. An unknown mount is logged and has no tags. Nothing is mounted, and no setting of a file
-# system is changed.
-
-# --- the folder ------------------------------------------------------------------------------
-
-# Set SY_WORK: the scratch folder, or a new one below the given folder, which is removed when the client
-# ends. Tags its mount, and saves the first reading of the mount's counters.
-sy_make_work_folder() { # <folder, may be empty>
-    SY_WORK=$SY_SCRATCH
-    if [[ -n $1 ]]; then
-        SY_WORK=$(mktemp -d -- "$1/steelyard-$HOSTNAME-XXXXXXXX") || {
-            sy_log "cannot make a folder in $1"
-            return 3
-        }
-        trap 'sy_remove_work_folder' EXIT
-    fi
-    sy_tag_mount "$SY_WORK"
-    sy_save_mount_counters "$SY_WORK" before
-}
-
-# Remove the work folder, if sy_make_work_folder made it.
-sy_remove_work_folder() {
-    [[ $SY_WORK == */steelyard-"$HOSTNAME"-* && $SY_WORK != "$SY_SCRATCH" ]] || return 0
-    rm -rf --one-file-system -- "$SY_WORK"
-}
-
-# --- tags of the mount -----------------------------------------------------------------------
+# Tags say what was measured: the mount, its server, options and version, and the layout of files on
+# servers. A layout that cannot be read is tagged `not known:` with the reason, and a program that queries
+# the servers for it is killed after 5 s: no tag fails a run. An unknown mount is logged and has no tags.
+# Nothing is mounted, and no setting of a file system is changed.
 
 # Tag mount.type (as the kernel has it), mount.name (nfs, lustre, orangefs, glusterfs, ceph, beegfs,
 # cvmfs, tmpfs, ext4, …), mount.point, mount.source, mount.server, mount.options, mount.version, and

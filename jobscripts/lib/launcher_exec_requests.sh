@@ -4,9 +4,9 @@
 # that start them there. Part of steelyard.sh.
 #
 # An exec helper executes commands that processes of its node request. Each container has one inside
-# (launcher_peers.sh): its commands have the container's namespaces, cgroup, processors, capabilities
-# and seccomp filter; a process that enters from outside lacks some of them in some kinds. The client
-# has one helper outside, for the scheduler's commands only. On another node a process with
+# (launcher_peer_containers.sh): its commands have the container's namespaces, cgroup, processors,
+# capabilities and seccomp filter; a process that enters from outside lacks some of them in some kinds. The
+# client has one helper outside, for the scheduler's commands only. On another node a process with
 # SY_ROLE=request passes the command to the helper of that node's container.
 #
 # A helper has a folder on the node's disk that is the same inside and outside. Its FIFO `requests`
