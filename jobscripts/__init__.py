@@ -3,12 +3,12 @@
 benchmark.toml describes parameters, requirements and results. job.sh runs the benchmark with the
 shell library in lib/. parse.py reads its output, `out.CLIENT`.
 
-`registry` reads the descriptions (`description`, `parameters`, `requirements`, `transfers`) and
+`registry` reads the descriptions (`toml_table`, `parameters`, `integer_rules`, `requirements`) and
 runs the parsers. `runscript` renders the script of one run, and `placeholders` are replaced in it.
 `output` and `output_noise` prepare a program's output for a parser. `mounts`, `cvmfs`,
 `client_usage`, `mpiprofile` and `pairs` read what the library recorded next to the output.
-`user_figures` are figures that a study describes itself. `regular_files` opens files that belong to
-users.
+`user_figures_table` reads figures that a study defines itself. `regular_files` opens files that
+belong to users.
 
 A parser trusts no exit code. It checks that the output is complete, that it is of the requested
 problem, and that it agrees with itself; else it raises an OutputError with one sentence. No module

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from steelyard.jobscripts import environment_table, user_figures
+from steelyard.jobscripts import environment_table, user_figures_table
 from steelyard.jobscripts.errors import ParameterError, did_you_mean
 from steelyard.jobscripts.integer_rules import IntegerRule
 
@@ -159,7 +159,7 @@ CONVERT = {
     "command": _string,
     "bool": _bool,
     "size": _size,
-    "figures": user_figures.canonical,
+    "figures": user_figures_table.canonical,
     "environment": environment_table.canonical,
 }
 

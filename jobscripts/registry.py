@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from steelyard.jobscripts import user_figures
+from steelyard.jobscripts import user_figures_table
 from steelyard.jobscripts.errors import (
     DescriptionError,
     FailedError,
@@ -141,7 +141,7 @@ class Benchmark:
         values = check_all(self.name, self.parameters, parameters)
         for name, parameter in self.parameters.items():
             if parameter.type == "figures":
-                specs = _added(specs, user_figures.figures_of(str(values[name])))
+                specs = _added(specs, user_figures_table.figures_of(str(values[name])))
         return specs
 
     def parse(
@@ -186,7 +186,9 @@ class Benchmark:
         found = OwnFigures([], {})
         for name, parameter in self.parameters.items():
             figures = parameters.get(name, parameter.default)
-            if parameter.type != "figures" or not (of := user_figures.figures_of(str(figures))):
+            if parameter.type != "figures" or not (
+                of := user_figures_table.figures_of(str(figures))
+            ):
                 continue
             module = importlib.import_module(f"steelyard.jobscripts.{self.name}.parse")
             with collect_notes([] if notes is None else notes):
@@ -196,7 +198,7 @@ class Benchmark:
 
 
 def _added(
-    specs: dict[str, ResultSpec], found: Mapping[str, user_figures.Figure]
+    specs: dict[str, ResultSpec], found: Mapping[str, user_figures_table.Figure]
 ) -> dict[str, ResultSpec]:
     """Return the specs with those of the study's own figures."""
     specs = dict(specs)

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from steelyard.jobscripts import client_usage, cvmfs
-from steelyard.jobscripts.app.figure_checks import check_complete_numbers, check_units
+from steelyard.jobscripts.app.number_and_unit_checks import check_complete_numbers, check_units
 from steelyard.jobscripts.errors import BenchmarkError, FailedError, OutputError
 from steelyard.jobscripts.output import last_message, number, read_text
 from steelyard.jobscripts.output_noise import origin_of_tags
 from steelyard.jobscripts.plurals import counted
 from steelyard.jobscripts.registry import OwnFigures, Result
 from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
-from steelyard.jobscripts.user_figures import Figure
+from steelyard.jobscripts.user_figures_table import Figure
 
 TIMES = re.compile(r"(\d+) (\d+) (\d+) (\d+|-) (\d+|-)\n", re.ASCII)
 

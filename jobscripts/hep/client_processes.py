@@ -115,7 +115,7 @@ def main() -> None:
     # The exception makes subprocess.run kill the program that it started.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     end_by_force_after(3.0)
-    from steelyard.jobscripts.hep import byte_reader, client_tasks, input_files
+    from steelyard.jobscripts.hep import client_tasks, counting_reader, input_files
 
     mode = sys.argv[1]
     client_tasks.prepare(mode)
@@ -125,7 +125,7 @@ def main() -> None:
         time.sleep(max(0.0, task["begin_s"] - time.monotonic()))
         try:
             found = client_tasks.WORK[mode](task)
-        except (byte_reader.ReadError, input_files.DataError, OSError) as error:
+        except (counting_reader.ReadError, input_files.DataError, OSError) as error:
             found = {"error": str(error)}
         write_line(json.dumps(found))
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from steelyard.jobscripts import placeholders
 from steelyard.jobscripts.hep import input_faults, input_files
-from steelyard.jobscripts.hep.byte_reader import ReadError, Tally, source_class
+from steelyard.jobscripts.hep.counting_reader import ReadError, Tally, source_class
 from steelyard.jobscripts.hep.events import LEAST_PT, MOST_ETA, Pairs
 from steelyard.jobscripts.hep.tree_writer import TREE, Digests
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from steelyard.jobscripts.hep.byte_reader import ReadError
+from steelyard.jobscripts.hep.counting_reader import ReadError
 
 # Exceptions that uproot and the decompressors raise for damaged bytes. Those that uproot and
 # cramjam define themselves are added below.

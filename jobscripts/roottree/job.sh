@@ -14,10 +14,10 @@ sy_client() {
     local -r python=${STEELYARD_PYTHON:-python3}
     local -r package=steelyard.jobscripts.hep
     if [[ $SY_PARAM_ACCESS == file || -n $SY_PARAM_URL ]]; then
-        "$python" -m "$package.client" roottree
+        "$python" -m "$package.client_controller" roottree
         return
     fi
     # The input may have to be made first.
     sy_server_start "$SY_THIS_NODE" 3600 "$python" -m "$package.xrootd_server" roottree || return
-    "$python" -m "$package.client" roottree 127.0.0.1 "$SY_SERVER_WORDS"
+    "$python" -m "$package.client_controller" roottree 127.0.0.1 "$SY_SERVER_WORDS"
 }

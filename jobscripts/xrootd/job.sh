@@ -19,12 +19,12 @@ sy_client() {
     local -r python=${STEELYARD_PYTHON:-python3}
     local -r package=steelyard.jobscripts.hep
     if [[ $SY_PARAM_MODE == local ]]; then
-        "$python" -m "$package.client" xrootd
+        "$python" -m "$package.client_controller" xrootd
         return
     fi
     if [[ -n $SY_PARAM_URL ]]; then
         sy_xrootd_client_nodes || return
-        "$python" -m "$package.client" xrootd
+        "$python" -m "$package.client_controller" xrootd
         return
     fi
     node=$(sy_xrootd_node) || return
@@ -33,7 +33,7 @@ sy_client() {
     address=$(sy_xrootd_address "$node") || return
     sy_tag server_node "$node"
     sy_xrootd_client_nodes "$node" || return
-    "$python" -m "$package.client" xrootd "$address" "$SY_SERVER_WORDS"
+    "$python" -m "$package.client_controller" xrootd "$address" "$SY_SERVER_WORDS"
 }
 
 # Set the variables of the client's program: the nodes with clients, this one first, and how it reaches

@@ -136,7 +136,9 @@ def test_whoever_is_killed_nothing_goes_on_elsewhere(nodes: Study) -> None:
     )  # fmt: skip
     try:
         wait_for("both groups elsewhere run", lambda: len(elsewhere(nodes)) == 2)
-        (client,) = (p for p, line in processes(nodes).items() if b"hep.client\0" in line)
+        (client,) = (
+            p for p, line in processes(nodes).items() if b"hep.client_controller\0" in line
+        )
         os.kill(client, signal.SIGKILL)
         run.wait(60)
         wait_for("they have ended", lambda: not elsewhere(nodes))

@@ -16,7 +16,7 @@ from tests.system.hep.conftest import RECIPE, SMALL, Study
 
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.hep import client_tasks, input_files
-from steelyard.jobscripts.hep.byte_reader import ReadError
+from steelyard.jobscripts.hep.counting_reader import ReadError
 
 Make = Callable[[Path], None]
 

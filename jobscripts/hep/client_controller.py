@@ -1,6 +1,6 @@
-"""The client of the benchmarks xrootd and roottree, run by their job.sh on the job's first node.
+"""Controls all clients of a run of xrootd or roottree; job.sh runs it on the job's first node.
 
-python -m steelyard.jobscripts.hep.client BENCHMARK [HOST SERVER_JSON]
+python -m steelyard.jobscripts.hep.client_controller BENCHMARK [HOST SERVER_JSON]
 
 The parameters are in the environment (SY_PARAM_*). HOST and SERVER_JSON describe the run's own
 server (xrootd_server.py). SY_HEP_NODES are the nodes with clients, this one first. SY_HEP_SCRIPT
@@ -17,11 +17,9 @@ import importlib.metadata
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -38,20 +36,15 @@ from steelyard.jobscripts.hep import (
     run_input,
 )
 from steelyard.jobscripts.hep import page_cache as hep_page_cache
-from steelyard.jobscripts.hep.byte_reader import ReadError, Tally, open_reader
+from steelyard.jobscripts.hep.counting_reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.hep.process_lifetime import die_with_parent
+from steelyard.jobscripts.hep.xrootd_server_counters import server_counts
 from steelyard.jobscripts.parameters import Value
-from steelyard.jobscripts.plurals import counted, inflect
 
 VARIABLE = re.compile(r"(XRD_[A-Z0-9]+)=([^\s=]+)")
 # Without these an unreachable server is an error after XRootD's 10 minutes only.
 CONNECTING = {"XRD_CONNECTIONWINDOW": "10", "XRD_CONNECTIONRETRY": "3"}
-# Names of elements in <stats id="xrootd"><ops> (XRootD's "System Monitoring Reference", summary
-# format).
-COUNTS = {"opens": "open", "reads": "rd", "page_reads": "pr", "vector_reads": "rv"}
-COUNTS["vector_segments"] = "rs"
 PACKAGES = ("uproot", "awkward", "numpy", "xrootd")
-QUIET_S = 30.0  # longest time until the server has counted its clients' disconnections
 
 
 @dataclass
@@ -126,7 +119,7 @@ def run(benchmark: str, server: list[str]) -> None:
                 note_spans(number, answers)
                 found += [answer["found"] for answer in answers]
         all_of_them.disconnect()
-    writer.add("server", {**server_counts(given), "others": others})
+    writer.add("server", {**server_counts(given.server, given.version), "others": others})
     tag_versions(given)
     sys.stdout.write(writer.text())
     sys.stdout.flush()
@@ -290,59 +283,6 @@ def expectation(known: Mapping[str, Any] | None, mode: str) -> dict[str, Any] | 
     if mode == "read":
         return {"content_sha256": known["content_sha256"]}
     return dict(known["pairs"])
-
-
-# --- the server's own counters ---------------------------------------------------------------
-
-
-def server_counts(given: Input) -> dict[str, Any]:
-    """Return the counts of the run's own server after its clients disconnected, or the reason."""
-    if given.server is None:
-        return {"counts": None, "reason": "no server of the run's own"}
-    program = shutil.which("xrdfs")
-    if program is None:
-        return {"counts": None, "reason": "xrdfs is missing (Debian package xrootd-client)"}
-    end = time.monotonic() + QUIET_S
-    while True:
-        counts, links = query_server(program, given.server)
-        if counts is None or links == 1:  # only the connection of this query
-            break
-        if time.monotonic() > end:
-            return {
-                "counts": None,
-                "reason": f"{counted(links - 1, 'client')} {inflect(links - 1, 'is', 'are')} still connected",
-            }
-        time.sleep(0.1)
-    reason = None if counts else "the server's answer is not understood"
-    return {"counts": counts, "reason": reason, "version": given.version}
-
-
-def query_server(program: str, server: str) -> tuple[dict[str, int] | None, int]:
-    """Return the server's counts since its start, and its number of connections.
-
-    A connection remains in that number until its requests are counted.
-    """
-    command = [program, server, "query", "stats", "a"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    return counts_in(done.stdout)
-
-
-def counts_in(answer: str) -> tuple[dict[str, int] | None, int]:
-    """Return counts and connections from the server's XML; (None, 0) if it is not valid."""
-    try:
-        root = xml.etree.ElementTree.fromstring(answer.strip(" \n\0"))
-    except xml.etree.ElementTree.ParseError:
-        return None, 0
-    operations = root.find("stats[@id='xrootd']/ops")
-    link, poll = root.find("stats[@id='link']"), root.find("stats[@id='poll']")
-    if operations is None or link is None or poll is None:
-        return None, 0
-    counts = {name: int(operations.findtext(tag, "0")) for name, tag in COUNTS.items()}
-    counts["bytes_sent"] = int(link.findtext("out", "0"))
-    # When a connection closes, the server decrements `num`, then adds its requests to `ops`, then
-    # decrements `att` (XrdLinkXeq::Close). So `num` alone may decrease before the requests are
-    # counted.
-    return counts, max(int(link.findtext("num", "0")), int(poll.findtext("att", "0")))
 
 
 def note_spans(iteration: int, answers: Sequence[Mapping[str, Any]]) -> None:
