@@ -25,7 +25,7 @@ from typing import Self
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
-from steelyard.wrappers.base.command_lock import take_lock
+from steelyard.wrappers.base.cron_command_lock import take_lock
 from steelyard.wrappers.cluster import config as cluster_config
 from steelyard.wrappers.cluster import daemon_start, guest_start
 from steelyard.wrappers.cluster import daemons as cluster_state

@@ -24,7 +24,7 @@ from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.base import programs as base_programs
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.doctor import capabilities as doctor_now
 from steelyard.wrappers.doctor import local_node as doctor_node

@@ -53,7 +53,7 @@ def main(args: argparse.Namespace) -> int:
 
     from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.analysis.sources.sacct import Sacct
-    from steelyard.wrappers.base.command_lock import hold_command_lock
+    from steelyard.wrappers.base.cron_command_lock import hold_command_lock
     from steelyard.wrappers.publish import publish
 
     if not 0 < args.hours <= 24 * 366 or args.most < 1:

@@ -90,7 +90,7 @@ def main(args: argparse.Namespace) -> int:
     import dataclasses
 
     from steelyard.analysis.collect.record_import import find_default_record_dirs
-    from steelyard.wrappers.base.command_lock import hold_command_lock
+    from steelyard.wrappers.base.cron_command_lock import hold_command_lock
     from steelyard.wrappers.sweep import sweep
     from steelyard.wrappers.sweep.sweep_report import SweepRequest
 

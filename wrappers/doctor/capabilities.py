@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.launchers import launcher_checks
 from steelyard.wrappers.launchers.launcher_grammar import Launcher
 

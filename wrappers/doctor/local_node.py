@@ -12,7 +12,7 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.base import leftovers, programs
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 
 TIMEOUT_S = 60  # it runs tc, steelyard-bpf and slurmd, which may hang: 10 s each
 NAME = "node program"

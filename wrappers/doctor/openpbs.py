@@ -13,7 +13,7 @@ from pathlib import Path
 from steelyard.analysis.sources.pbs.pbs_commands import has_mom
 from steelyard.analysis.sources.pbs.record_dir import HOOK_FILE, NODE_FILE, read_hook_file
 from steelyard.wrappers.base import programs
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 
 TIMEOUT_S = 10
 EVENTS = frozenset(

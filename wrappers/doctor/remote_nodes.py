@@ -16,7 +16,7 @@ from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.sample_library import INSTALLED
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base import programs as node_program
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 
 AT_ONCE = 16  # short jobs or connections: no more load than a user's small array
 TIMEOUT_S = 120

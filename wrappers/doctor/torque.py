@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from steelyard.analysis.sources.pbs import pbs_commands
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 
 AS_ROOT = ("prologue", "epilogue", "prologue.parallel", "epilogue.parallel")
 AS_USER = "epilogue.precancel"

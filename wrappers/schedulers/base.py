@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.netem.program import Conditions, make_conditions
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.study.job_settings import Job

@@ -17,7 +17,7 @@ from steelyard.analysis.sources import study_files
 from steelyard.analysis.sources.study_files import RESULT_STATES, Submission
 from steelyard.jobscripts.regular_files import read_tail
 from steelyard.wrappers.base import programs
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import MissingError, SteelyardError, UsageError
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.netem.program import Conditions

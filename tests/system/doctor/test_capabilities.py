@@ -8,7 +8,7 @@ import sys
 import pytest
 from tests.unit.doctor.test_capabilities import told
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.commands import cli
 
 

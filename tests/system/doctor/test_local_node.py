@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.doctor import local_node, openpbs, torque
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.sources import record_folders
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.doctor import local_node, node_groups
 from steelyard.wrappers.doctor.remote_nodes import Answer

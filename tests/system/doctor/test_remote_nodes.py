@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.unit.doctor.test_remote_nodes import here
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.doctor import remote_nodes
 from steelyard.wrappers.doctor.remote_nodes import Answer
 

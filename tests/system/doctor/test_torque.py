@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.system.torque.conftest import SOURCES, render
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.doctor import torque
 
 

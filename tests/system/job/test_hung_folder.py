@@ -12,7 +12,7 @@ from tests.hung_folder import Mounted, needed, waiting_samplers
 from tests.system.job.test_trouble import ours
 from tests.waiting import wait_for
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.doctor import local_node as doctor
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.doctor import local_node
 

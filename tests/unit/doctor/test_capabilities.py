@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.doctor import capabilities
 
 RIGHT = [

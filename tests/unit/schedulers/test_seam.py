@@ -16,7 +16,7 @@ import pytest
 
 from steelyard.analysis.sources import accounting_readers as readers
 from steelyard.analysis.sources.pbs.accounting import Pbs
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import registry

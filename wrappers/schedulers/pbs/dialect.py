@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest

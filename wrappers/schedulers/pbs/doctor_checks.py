@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator
 
 from steelyard.analysis.sources.pbs import pbs_commands
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque

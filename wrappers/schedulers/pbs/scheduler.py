@@ -12,7 +12,7 @@ from pathlib import Path
 from steelyard.analysis.sources.accounting_readers import READERS
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node, select_nodes

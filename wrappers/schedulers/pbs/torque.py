@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.analysis.sources.pbs.field_values import split_job_id
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.schedulers.available_nodes import Node
 from steelyard.wrappers.schedulers.pbs import command

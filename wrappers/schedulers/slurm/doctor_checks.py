@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 
 TIMEOUT_S = 10  # a person waits
 

@@ -16,7 +16,7 @@ from steelyard.analysis.sources import slurm_environment
 from steelyard.analysis.sources.sacct import NoAccountingError, Sacct
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.jobscripts.toml_table import shown
-from steelyard.wrappers.base.check import Check
+from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import ConditionError, MissingError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task, split_chunks

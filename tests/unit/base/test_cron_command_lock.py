@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.wrappers.base import command_lock
-from steelyard.wrappers.base.command_lock import hold_command_lock
+from steelyard.wrappers.base import cron_command_lock
+from steelyard.wrappers.base.cron_command_lock import hold_command_lock
 from steelyard.wrappers.base.errors import MissingError
 
 
@@ -16,7 +16,7 @@ from steelyard.wrappers.base.errors import MissingError
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where locks are, for root and others."""
     found = tmp_path / "locks"
-    monkeypatch.setattr(command_lock, "lock_folder", lambda: found)
+    monkeypatch.setattr(cron_command_lock, "lock_folder", lambda: found)
     return found
 
 
