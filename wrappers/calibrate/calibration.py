@@ -14,7 +14,7 @@ from typing import Any
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import jobs, local_runs, network_link, second_energy_meter
-from steelyard.wrappers.calibrate.launch_methods import JobSystem
+from steelyard.wrappers.calibrate.job_system import JobSystem
 from steelyard.wrappers.calibrate.local_runs import NotMeasuredError
 from steelyard.wrappers.calibrate.pbs_jobs import PbsJobs
 from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs

@@ -12,11 +12,12 @@ from pathlib import Path
 from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import job_results, known_loads
-from steelyard.wrappers.calibrate.cells import StartCells
 from steelyard.wrappers.calibrate.job_results import Report
+from steelyard.wrappers.calibrate.job_system import JobSystem
 from steelyard.wrappers.calibrate.known_loads import Result
-from steelyard.wrappers.calibrate.launch_methods import JobSystem, LaunchMethod
+from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
+from steelyard.wrappers.calibrate.truth_comparison import StartCells
 
 POLL_S = 0.5
 SETTLE_S = 5.0  # after a job's end, until records and totals in the accounting are final

@@ -15,7 +15,7 @@ from typing import Any
 
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageError
-from steelyard.wrappers.calibrate import cells, known_loads, limits, table
+from steelyard.wrappers.calibrate import known_loads, limits, table, truth_comparison
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity, Trouble
 from steelyard.wrappers.launchers import launcher_checks as launcher_needs
@@ -101,8 +101,12 @@ def measure_plain(bench: Bench, method: str, load: KnownLoad, *options: str) -> 
     found = bench.measure(load, *options)
     for quantity in load.quantities:
         if quantity is not table.ELAPSED:
-            limit = cells.load_limit(quantity, load, cells.count_missed_ends(found.record))
-            yield cells.record_cell(method, load, quantity, found.record, found.results, limit)
+            limit = truth_comparison.load_limit(
+                quantity, load, truth_comparison.count_missed_ends(found.record)
+            )
+            yield truth_comparison.record_cell(
+                method, load, quantity, found.record, found.results, limit
+            )
 
 
 def measure_elapsed(bench: Bench, method: str, *options: str) -> Outcome:

@@ -14,7 +14,7 @@ from math import ceil
 from typing import Any
 
 from steelyard.analysis.sources.records import find_number
-from steelyard.wrappers.calibrate import cells, table
+from steelyard.wrappers.calibrate import table, truth_comparison
 from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
 from steelyard.wrappers.calibrate.local_runs import Bench, Measurement, NotMeasuredError, Outcome
 from steelyard.wrappers.calibrate.table import Cell, Limit, Trouble
@@ -42,7 +42,7 @@ def measure(bench: Bench) -> Outcome:
             headers = plain.results[0].values["segments"] * HEADERS_BYTES + BESIDE_BYTES
             why = "headers: 66 bytes a segment, and what goes beside the connection"
             for quantity in LOAD.quantities:
-                yield cells.record_cell(
+                yield truth_comparison.record_cell(
                     METHOD, LOAD, quantity, plain.record, plain.results, Limit(0, headers, why)
                 )
             rate = f"rate={RATE_BIT_PER_S // 10**6}mbit"

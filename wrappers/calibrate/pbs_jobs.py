@@ -17,11 +17,9 @@ from steelyard.analysis.sources.pbs.field_values import parse_duration_s, parse_
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads, limits
 from steelyard.wrappers.calibrate.job_results import Report
+from steelyard.wrappers.calibrate.job_system import JobSystem
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
-from steelyard.wrappers.calibrate.launch_methods import (
-    JobSystem,
-    LaunchMethod,
-)
+from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.schedulers.pbs import command, dialect, script
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, make_environment

@@ -16,13 +16,9 @@ from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import job_results, known_loads, limits, table
 from steelyard.wrappers.calibrate.job_results import Record, Report
+from steelyard.wrappers.calibrate.job_system import JobSystem
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
-from steelyard.wrappers.calibrate.launch_methods import (
-    JOB_NAME,
-    RATE_HZ,
-    JobSystem,
-    LaunchMethod,
-)
+from steelyard.wrappers.calibrate.launch_method import JOB_NAME, RATE_HZ, LaunchMethod
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm.scheduler import Slurm
 

@@ -21,7 +21,7 @@ from tests.throwaway_lab import command_line, until
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.calibrate import job_results, jobs, known_loads, table_output
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
-from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
+from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
 from steelyard.wrappers.calibrate.table import RECORD, STATED, Cell, Table
 from steelyard.wrappers.cluster import cluster as throwaway

@@ -14,8 +14,8 @@ from tests.unit.calibrate.test_table import result
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import calibration, jobs
 from steelyard.wrappers.calibrate.job_results import Report
+from steelyard.wrappers.calibrate.job_system import JobSystem
 from steelyard.wrappers.calibrate.known_loads import Result
-from steelyard.wrappers.calibrate.launch_methods import JobSystem
 from steelyard.wrappers.calibrate.pbs_jobs import PbsJobs
 from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble

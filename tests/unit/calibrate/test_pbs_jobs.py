@@ -13,9 +13,9 @@ from tests.unit.calibrate.test_table import MIB, result
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import job_results, known_loads, limits, pbs_jobs, table
-from steelyard.wrappers.calibrate.cells import StartCells
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell
+from steelyard.wrappers.calibrate.truth_comparison import StartCells
 from steelyard.wrappers.schedulers.pbs import command, script
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque

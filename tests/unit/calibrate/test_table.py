@@ -12,10 +12,16 @@ import pytest
 
 from steelyard.analysis.sources.records import find_number
 from steelyard.facts import json_fields
-from steelyard.wrappers.calibrate import cells as calibrate_cells
-from steelyard.wrappers.calibrate import job_results, known_loads, slurm_jobs, table, table_output
+from steelyard.wrappers.calibrate import (
+    job_results,
+    known_loads,
+    slurm_jobs,
+    table,
+    table_output,
+    truth_comparison,
+)
 from steelyard.wrappers.calibrate.job_results import Report, Start
-from steelyard.wrappers.calibrate.launch_methods import LaunchMethod
+from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.calibrate.table import ACCOUNTING, Cell, Limit, Table, Trouble
 
 MIB = 2**20
@@ -130,7 +136,7 @@ def report(of: dict[str, Any] | None) -> Report:
 
 def cells_of(start: Start, load: known_loads.KnownLoad = STANDARD, **more: Any) -> list[Cell]:
     method: LaunchMethod = SYSTEM.script_method("sbatch", load, **more)
-    return list(calibrate_cells.StartCells(SYSTEM, method, start).list_cells())
+    return list(truth_comparison.StartCells(SYSTEM, method, start).list_cells())
 
 
 def judged(of_record: dict[str, Any], of_comment: dict[str, Any] | None, **more: Any) -> list[Cell]:

@@ -1,6 +1,6 @@
-"""The launch methods of jobs, and the interface that a batch system implements.
+"""The interface of a batch system for calibration; slurm_jobs.py and pbs_jobs.py implement it.
 
-slurm_jobs.py and pbs_jobs.py implement it."""
+`list_methods` lists the launch methods of its jobs: its own, and those that all systems share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -17,33 +16,12 @@ from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads
 from steelyard.wrappers.calibrate.job_results import Record, Report
 from steelyard.wrappers.calibrate.known_loads import RESULT, KnownLoad
+from steelyard.wrappers.calibrate.launch_method import RATE_HZ, LaunchMethod
 from steelyard.wrappers.calibrate.limits import LimitTable
 from steelyard.wrappers.calibrate.table import Limit
 
-JOB_NAME = "steelyard-calibrate"
-RATE_HZ = 10
 # Loads that are left out by `quick`, because others cover them.
 NOT_QUICK = ("1 process", "memory", "storage")
-
-
-@dataclass(frozen=True)
-class LaunchMethod:
-    """How a load is started, how many results it writes, and what runs besides it."""
-
-    name: str
-    load: KnownLoad
-    lines: tuple[str, ...]  # the command line of each job
-    program: str = ""  # runs the line and waits; empty: each job is a script
-    options: tuple[str, ...] = ()
-    rate_hz: int = RATE_HZ
-    nodes: int = 1
-    tasks: int = 0  # of an array job; 0: no array
-    on_one_node: bool = False  # all jobs at the same time
-    results: int = 1
-    job_name: str = JOB_NAME
-    beside: tuple[LimitTable, ...] = ()  # limits of what else runs in the job
-    no_totals: str | None = None  # why the scheduler may miss this method's totals
-    interrupt: tuple[str, ...] = ()  # run with the job's id when a result exists
 
 
 class JobSystem(ABC):
