@@ -37,7 +37,7 @@ from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.programs import find_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 from steelyard.wrappers.publish import publish
 
 ROUND, FEWEST_ROUNDS = 500, 8

@@ -35,7 +35,7 @@ from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 BUDGET_MS = 20.0
 PEER = Path(__file__).resolve().parents[1] / "build" / "venv-tcconfig"

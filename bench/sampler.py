@@ -55,7 +55,7 @@ import sampler_job as ours
 from steelyard.analysis.stats.basics import student_quantile
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 PROCESSES, RATES_HZ = (1, 10, 200, 2000), (10, 1, 100)  # in this order
 PERIOD_MS = {1: 200, 10: 200, 200: 200, 2000: 2000}  # of a process of the job

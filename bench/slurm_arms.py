@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 PLAIN, OURS, BEFORE, UNCOUNTED = "plain", "plugin", "before", "bpf=no"
 

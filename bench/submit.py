@@ -26,7 +26,7 @@ from collect import Cost, measured
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.base.signals import ending_on_sigterm
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study.folder import StudyDir
 

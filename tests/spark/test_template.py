@@ -18,7 +18,7 @@ import pytest
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.summary import parquet_summary
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 pytest.importorskip("pyspark", reason="the extra spark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.filterwarnings("ignore")]

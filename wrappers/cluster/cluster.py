@@ -26,13 +26,19 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.cron_command_lock import take_lock
-from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import daemon_start, guest_start
-from steelyard.wrappers.cluster import daemons as cluster_state
+from steelyard.wrappers.cluster import (
+    cluster_config,
+    cluster_state,
+    config_files,
+    daemon_processes,
+    daemon_start,
+    guest_start,
+)
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster import nfs as virtual_nfs
-from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Ports
-from steelyard.wrappers.cluster.daemons import Daemon, State
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout, Ports
+from steelyard.wrappers.cluster.cluster_state import State
+from steelyard.wrappers.cluster.daemon_processes import Daemon
 from steelyard.wrappers.cluster.guest_control import END_LIMIT_S, Guest
 
 # A Unix socket's path has at most 107 bytes; the longest of ours:
@@ -220,18 +226,18 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
     at = Layout(config.dir)
     at.munge_key.write_bytes(secrets.token_bytes(64))
     at.munge_key.chmod(0o400)
-    at.slurm_conf.write_text(cluster_config.slurm_conf(config, ports))
+    at.slurm_conf.write_text(config_files.slurm_conf(config, ports))
     at.slurmdbd_conf.touch(mode=0o600)
-    at.slurmdbd_conf.write_text(cluster_config.slurmdbd_conf(config, ports))
+    at.slurmdbd_conf.write_text(config_files.slurmdbd_conf(config, ports))
     release = _parse_release(version)
-    (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, release))
-    (at.dir / "etc" / "gres.conf").write_text(cluster_config.gres_conf(config))
-    (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
-    at.netem_conf.write_text(cluster_config.netem_conf(ports.network))
+    (at.dir / "etc" / "cgroup.conf").write_text(config_files.cgroup_conf(config, release))
+    (at.dir / "etc" / "gres.conf").write_text(config_files.gres_conf(config))
+    (at.dir / "etc" / "plugstack.conf").write_text(config_files.plugstack_conf(config))
+    at.netem_conf.write_text(config_files.netem_conf(ports.network))
     at.netem_conf.chmod(0o644)  # whatever the umask: a group-writable policy is refused
     if ports.network:
-        at.hosts_file.write_text(cluster_config.hosts_file(config, ports.network))
-        text = cluster_config.guest_cgroup_conf(config, release)
+        at.hosts_file.write_text(config_files.hosts_file(config, ports.network))
+        text = config_files.guest_cgroup_conf(config, release)
         (at.dir / "etc" / "cgroup.guest.conf").write_text(text)
     # Copies, because a rebuild must not change the files that a running cluster has loaded.
     if config.plugin is not None:
@@ -304,18 +310,18 @@ def _query(cluster: Cluster, *argv: str) -> str:
 def _end_in_order(state: State) -> list[Daemon]:
     """End the daemons, dependent ones first; return those that could not be ended."""
     survivors: list[Daemon] = []
-    rest = cluster_state.find_leftovers(Layout(state.dir).slurm_conf)
+    rest = daemon_processes.find_leftovers(Layout(state.dir).slurm_conf)
     groups = [("slurmd.", "slurmctld"), ("slurmdbd",), ("mariadbd", "munged")]
     alive = state.list_running()
     guests = [daemon for daemon in alive if daemon.name.startswith("guest.")]
     for daemon in guests:
         guest_start.find_guest(state, daemon.name.removeprefix("guest.")).power_off()
     for group in groups:
-        survivors += cluster_state.end_daemons([d for d in alive if d.name.startswith(group)])
-    survivors += cluster_state.end_daemons(rest, patience_s=3.0)
-    cluster_state.wait_gone(guests, END_LIMIT_S)
+        survivors += daemon_processes.end_daemons([d for d in alive if d.name.startswith(group)])
+    survivors += daemon_processes.end_daemons(rest, patience_s=3.0)
+    daemon_processes.wait_gone(guests, END_LIMIT_S)
     if state.network and state.boot_id == cluster_state.read_boot_id():
         # Also the processes of jobs, and a guest that could not be recorded.
         strays = virtual_network.list_processes(state.network)
-        survivors += cluster_state.end_daemons(strays, patience_s=1.0)
+        survivors += daemon_processes.end_daemons(strays, patience_s=1.0)
     return survivors

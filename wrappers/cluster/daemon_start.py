@@ -15,7 +15,7 @@ from pathlib import Path
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.process_folder import read_start_ticks
-from steelyard.wrappers.cluster.config import (
+from steelyard.wrappers.cluster.cluster_config import (
     CLUSTER_NAME,
     LOOPBACK,
     ClusterConfig,
@@ -23,7 +23,8 @@ from steelyard.wrappers.cluster.config import (
     Ports,
     user_name,
 )
-from steelyard.wrappers.cluster.daemons import Daemon, State
+from steelyard.wrappers.cluster.cluster_state import State
+from steelyard.wrappers.cluster.daemon_processes import Daemon
 
 START_LIMIT_S = 60.0  # for each daemon; a loaded machine needs many times the usual 2 s
 POLL_S = 0.02

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.wrappers.cluster import guest_kvm_launch
-from steelyard.wrappers.cluster.config import Network
+from steelyard.wrappers.cluster import guest_kvm_virtiofs
+from steelyard.wrappers.cluster.cluster_config import Network
 from steelyard.wrappers.cluster.daemon_start import search_path
 
 ACCELERATOR = ("-accel", "kvm", "-cpu", "host")
@@ -169,7 +169,7 @@ def launch_line(
     return [
         *network.enter(),
         *("unshare", "--pid", "--fork", "--kill-child"),
-        *(sys.executable, "-P", guest_kvm_launch.__file__, str(server), str(guests / name)),
+        *(sys.executable, "-P", guest_kvm_virtiofs.__file__, str(server), str(guests / name)),
         *("qemu-system-x86_64", *ACCELERATOR, "-smp", "1", "-m", str(memory_mb)),
         # The file servers read and write the guest's memory.
         *("-object", f"memory-backend-memfd,id=memory,size={memory_mb}M,share=on"),

@@ -10,9 +10,9 @@ from pathlib import Path
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.cluster import guest_control, guest_kvm, guest_uml
 from steelyard.wrappers.cluster import nfs as virtual_nfs
-from steelyard.wrappers.cluster.config import NFS_SERVER, ClusterConfig, Layout, Network
+from steelyard.wrappers.cluster.cluster_config import NFS_SERVER, ClusterConfig, Layout, Network
+from steelyard.wrappers.cluster.cluster_state import State
 from steelyard.wrappers.cluster.daemon_start import Starter, search_path
-from steelyard.wrappers.cluster.daemons import State
 from steelyard.wrappers.cluster.guest_control import Guest
 
 MAX_GUESTS = 100  # their addresses' host parts start at 11

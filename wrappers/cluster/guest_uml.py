@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from steelyard.wrappers.base.programs import built_programs
-from steelyard.wrappers.cluster.config import Network
+from steelyard.wrappers.cluster.cluster_config import Network
 
 REGISTERS = "libsteelyard-uml.so"  # plugins/uml
 MODULES = Path("/usr/lib/uml/modules")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.base import programs
-from steelyard.wrappers.cluster.config import NFS_SERVER, Layout
+from steelyard.wrappers.cluster.cluster_config import NFS_SERVER, Layout
 from steelyard.wrappers.cluster.daemon_start import Starter, search_path
 from steelyard.wrappers.cluster.guest_control import Guest
 

@@ -24,10 +24,14 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.base import console, errors, programs
-from steelyard.wrappers.cluster import cluster, daemon_start, guest_start
-from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import daemons as cluster_state
-from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+from steelyard.wrappers.cluster import (
+    cluster,
+    cluster_config,
+    cluster_state,
+    daemon_start,
+    guest_start,
+)
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 
 EXEC_USAGE = "steelyard cluster exec NODE -- COMMAND… (--dir before 'exec')"
 EXEC_LIMIT_S = 3600.0

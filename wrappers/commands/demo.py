@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import errors, programs
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 from steelyard.wrappers.commands import cli
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tests.throwaway_lab import Lab
 
-from steelyard.wrappers.cluster.config import NFS_SERVER
+from steelyard.wrappers.cluster.cluster_config import NFS_SERVER
 from steelyard.wrappers.cluster.guest_control import Guest
 
 SHARE = "/srv/nfs/own"

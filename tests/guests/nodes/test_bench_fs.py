@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.system.cluster.bench_study import HEAD, collected
 from tests.throwaway_lab import Lab
 
-from steelyard.wrappers.cluster.config import NFS_SERVER
+from steelyard.wrappers.cluster.cluster_config import NFS_SERVER
 from steelyard.wrappers.cluster.guest_control import Guest
 
 ROOT = Path(__file__).parents[3]

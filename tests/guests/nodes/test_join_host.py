@@ -15,7 +15,7 @@ import pytest
 from tests.guests.nodes.host_meter import BUSY_W, IDLE_W
 from tests.throwaway_lab import Lab, until
 
-from steelyard.wrappers.cluster.config import Layout
+from steelyard.wrappers.cluster.cluster_config import Layout
 
 METER = Path(__file__).with_name("host_meter.py")
 RANGE_UJ = 262143328850

@@ -17,7 +17,7 @@ from tests.throwaway_lab import Lab, until
 
 from steelyard.wrappers.cluster import daemon_start, guest_start
 from steelyard.wrappers.cluster.cluster import Cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 NODE = "v1"
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))

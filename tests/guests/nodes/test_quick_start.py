@@ -21,8 +21,8 @@ import pytest
 from tests.throwaway_lab import LATE, STILL_RUNNING, is_whole, until
 
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import daemons as cluster_state
-from steelyard.wrappers.cluster.config import NAMESPACES, Layout
+from steelyard.wrappers.cluster import cluster_state, daemon_processes
+from steelyard.wrappers.cluster.cluster_config import NAMESPACES, Layout
 
 # Its cluster is its own, but it measures: in the half that is left alone.
 ROOT = Path(__file__).parents[3]
@@ -103,7 +103,7 @@ def done() -> Iterator[Done]:
 def nothing_is_left(root: Path) -> None:
     """Assert that the cluster left no process, no network and no guest's memory."""
     at = Layout(root / "build/demo-cluster")
-    assert cluster_state.find_leftovers(at.slurm_conf) == []
+    assert daemon_processes.find_leftovers(at.slurm_conf) == []
     state = cluster_state.load_state(at.dir)
     assert state is not None
     assert (state.daemons, state.network) == ([], None)

@@ -16,7 +16,7 @@ from tests.guests.nodes.nfs_share import MOUNT, SHARE, exported, shell
 from tests.throwaway_lab import Lab, until
 
 from steelyard.analysis.sources import record_folders
-from steelyard.wrappers.cluster.config import Layout
+from steelyard.wrappers.cluster.cluster_config import Layout
 from steelyard.wrappers.cluster.guest_control import Guest
 
 ROOT = Path(__file__).parents[3]

@@ -20,10 +20,9 @@ from tests.throwaway_lab import LATE, Lab, is_late, is_whole, until
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import daemons as cluster_state
-from steelyard.wrappers.cluster import guest_kvm
+from steelyard.wrappers.cluster import cluster_state, daemon_processes, guest_kvm
 from steelyard.wrappers.cluster import network as virtual_network
-from steelyard.wrappers.cluster.config import ClusterConfig, Layout, Network
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout, Network
 
 KIND = "uml" if guest_kvm.missing_support() else "kvm"
 IFF_NOARP = 0x80  # netdevice(7)
@@ -178,7 +177,7 @@ def assert_nothing_is_left(folder: Path, network: Network) -> None:
     assert virtual_network.list_processes(network) == []
     assert not network.namespace.exists()
     assert not Path("/sys/class/net", network.name).exists()
-    assert cluster_state.find_leftovers(Layout(folder).slurm_conf) == []
+    assert daemon_processes.find_leftovers(Layout(folder).slurm_conf) == []
     mark = f"{folder}/".encode()
     assert not [pid for pid, words in each_process("cmdline") if mark in words]
     # Another cluster's guest that starts at this moment has one for an instant.

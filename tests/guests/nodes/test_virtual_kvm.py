@@ -18,7 +18,7 @@ from tests.throwaway_lab import Lab, until
 
 from steelyard.wrappers.cluster import cluster as throwaway
 from steelyard.wrappers.cluster import daemon_start, guest_kvm
-from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 
 ROOT = Path(__file__).resolve().parents[3]
 KERNELS = Path("/var/tmp/steelyard-kernels")  # fetched once

@@ -16,7 +16,7 @@ from tests.guests.nodes.netem_guests import address
 from tests.throwaway_lab import Lab, until
 
 from steelyard.jobscripts.hep import input_files
-from steelyard.wrappers.cluster.config import Layout
+from steelyard.wrappers.cluster.cluster_config import Layout
 
 RECIPE = {"structure": "jagged", "compression": "zlib", "events": 16000, "cluster": 2000, "seed": 1}
 CLIENTS = (1, 5, 10)

@@ -19,7 +19,7 @@ import pytest
 from tests.waiting import wait_for
 
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 
 MODULES = os.environ.get("STEELYARD_POWERCAP")  # tests/guests/powercap/build.sh's folder
 LAW = {"idle_mw": 200_000, "busy_mw": 100_000, "dram_mw": 30_000, "range_j": 1000}

@@ -12,7 +12,7 @@ from tests.throwaway_lab import KERNEL_COUNTS, Lab, until
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 
 @pytest.fixture(scope="session")

@@ -25,8 +25,8 @@ from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
 from steelyard.wrappers.calibrate.table import RECORD, STATED, Cell, Table
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import daemons as cluster_state
-from steelyard.wrappers.cluster.config import ClusterConfig, Layout
+from steelyard.wrappers.cluster import daemon_processes
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 
 PATIENCE_S = 120.0  # a loaded machine
 OLD = os.environ.get("STEELYARD_CALIBRATE_BUILD")  # a build folder of another version
@@ -118,7 +118,7 @@ def killed_extern(site: jobs.Site, job: str) -> Iterator[None]:
     conf = Layout(site.record_dirs[0].parent).slurm_conf
     (stepd,) = (
         daemon.pid
-        for daemon in cluster_state.find_leftovers(conf)
+        for daemon in daemon_processes.find_leftovers(conf)
         if command_line(daemon.pid).startswith(f"slurmstepd: [{job}.extern]")
     )
     (sleeper,) = Path(f"/proc/{stepd}/task/{stepd}/children").read_text().split()

@@ -56,7 +56,7 @@ UP = """
 import sys
 from pathlib import Path
 from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 plugin, node_program = cluster.find_plugin()
 cluster.start_cluster(ClusterConfig(dir=Path(sys.argv[1]), physical_nodes=1, virtual_nodes=0, cpus=8, gpus=2,
     proctrack=sys.argv[2], plugin=plugin, node_program=node_program, sample_rate_hz=10, bpf=False))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.throwaway_lab import LIMIT_S, Lab
 
-from steelyard.wrappers.cluster.config import Layout
+from steelyard.wrappers.cluster.cluster_config import Layout
 
 RUN = "touch running.$SLURM_JOB_ID"
 

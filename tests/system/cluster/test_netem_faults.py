@@ -18,7 +18,7 @@ from tests.system.cluster.netem_lab import RATE, a_device, tree, wait_undone
 from tests.throwaway_lab import Lab, command_line, until
 
 from steelyard.wrappers.cluster import daemon_start
-from steelyard.wrappers.cluster.config import ClusterConfig
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
 NODE = "n1"

@@ -14,9 +14,8 @@ import pytest
 from tests.unit.cluster.test_cluster import state_of
 
 from steelyard.wrappers.base import process_folder
-from steelyard.wrappers.cluster import cluster
-from steelyard.wrappers.cluster import daemons as cluster_state
-from steelyard.wrappers.cluster.daemons import Daemon
+from steelyard.wrappers.cluster import cluster, cluster_state, daemon_processes
+from steelyard.wrappers.cluster.daemon_processes import Daemon
 
 
 @pytest.fixture
@@ -63,7 +62,7 @@ def test_down_ends_what_was_started_and_may_be_repeated(tmp_path: Path) -> None:
     assert loaded is not None
     assert loaded.daemons == [daemon]
     begin = time.monotonic()
-    assert cluster_state.end_daemons([daemon], patience_s=0.3) == []
+    assert daemon_processes.end_daemons([daemon], patience_s=0.3) == []
     assert time.monotonic() - begin >= 0.3, "SIGTERM was ignored: SIGKILL after the patience"
     with stubborn:
         stubborn.wait()
@@ -90,9 +89,9 @@ def test_what_a_killed_extern_step_leaves_behind_is_ended_with_the_cluster(tmp_p
     ):
         try:
             until = time.monotonic() + 90
-            while time.monotonic() < until and len(cluster_state.find_leftovers(conf)) != 1:
+            while time.monotonic() < until and len(daemon_processes.find_leftovers(conf)) != 1:
                 time.sleep(0.02)
-            assert [daemon.pid for daemon in cluster_state.find_leftovers(conf)] == [ours.pid]
+            assert [daemon.pid for daemon in daemon_processes.find_leftovers(conf)] == [ours.pid]
         finally:
             ours.kill()
             other.kill()

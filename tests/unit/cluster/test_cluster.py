@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.wrappers.cluster import cluster, daemon_start
-from steelyard.wrappers.cluster import config as cluster_config
-from steelyard.wrappers.cluster import daemons as cluster_state
-from steelyard.wrappers.cluster.config import ClusterConfig, Ports
-from steelyard.wrappers.cluster.daemons import Daemon, State
+from steelyard.wrappers.cluster import (
+    cluster,
+    cluster_state,
+    config_files,
+    daemon_start,
+)
+from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Ports
+from steelyard.wrappers.cluster.cluster_state import State
+from steelyard.wrappers.cluster.daemon_processes import Daemon
 from steelyard.wrappers.commands import cli
 
 PORTS = Ports(20001, 20002, (20003, 20004, 20005))
@@ -29,7 +33,7 @@ def lines(text: str) -> dict[str, str]:
 
 
 def test_nodes_have_names_features_and_ports_of_their_own(config: ClusterConfig) -> None:
-    text = cluster_config.slurm_conf(config, PORTS)
+    text = config_files.slurm_conf(config, PORTS)
     nodes = re.findall(r"NodeName=(\S+) .*Port=(\d+) CPUs=3 RealMemory=\d+ Feature=(\S+)", text)
     assert nodes == [
         ("n1", "20003", "physical"),
@@ -39,16 +43,16 @@ def test_nodes_have_names_features_and_ports_of_their_own(config: ClusterConfig)
 
 
 def test_everything_listens_on_the_loopback_address_only(config: ClusterConfig) -> None:
-    conf = lines(cluster_config.slurm_conf(config, PORTS))
+    conf = lines(config_files.slurm_conf(config, PORTS))
     assert conf["CommunicationParameters"] == "NoInAddrAny,NoCtldInAddrAny"
     assert conf["SlurmctldHost"].endswith("(127.0.0.1)")
-    dbd = lines(cluster_config.slurmdbd_conf(config, PORTS))
+    dbd = lines(config_files.slurmdbd_conf(config, PORTS))
     assert dbd["CommunicationParameters"] == "NoInAddrAny"
     assert dbd["DbdAddr"] == "127.0.0.1"
 
 
 def test_every_file_lies_in_the_folder(config: ClusterConfig) -> None:
-    texts = cluster_config.slurm_conf(config, PORTS), cluster_config.slurmdbd_conf(config, PORTS)
+    texts = config_files.slurm_conf(config, PORTS), config_files.slurmdbd_conf(config, PORTS)
     for text in texts:
         paths = re.findall(r"=(?:socket=)?(/\S+)", text)
         assert paths
@@ -56,9 +60,9 @@ def test_every_file_lies_in_the_folder(config: ClusterConfig) -> None:
 
 
 def test_contain_is_the_default_and_can_be_left_out(config: ClusterConfig, tmp_path: Path) -> None:
-    assert lines(cluster_config.slurm_conf(config, PORTS))["PrologFlags"] == "Contain"
+    assert lines(config_files.slurm_conf(config, PORTS))["PrologFlags"] == "Contain"
     without = ClusterConfig(dir=tmp_path, physical_nodes=3, virtual_nodes=0, contain=False)
-    assert "PrologFlags" not in cluster_config.slurm_conf(without, PORTS)
+    assert "PrologFlags" not in config_files.slurm_conf(without, PORTS)
 
 
 @pytest.mark.parametrize(
@@ -73,13 +77,13 @@ def test_contain_is_the_default_and_can_be_left_out(config: ClusterConfig, tmp_p
 def test_cgroup_conf_holds_only_what_the_release_knows(
     proctrack: str, version: tuple[int, int], text: str
 ) -> None:
-    assert cluster_config.cgroup_conf(ClusterConfig(proctrack=proctrack), version) == text
+    assert config_files.cgroup_conf(ClusterConfig(proctrack=proctrack), version) == text
 
 
 def test_the_plugins_line_names_folders_and_rate(config: ClusterConfig) -> None:
-    assert not re.search("(?m)^[^#]", cluster_config.plugstack_conf(config))
+    assert not re.search("(?m)^[^#]", config_files.plugstack_conf(config))
     with_plugin = ClusterConfig(dir=config.dir, plugin=Path("/x.so"), sample_rate_hz=0.5)
-    text = cluster_config.plugstack_conf(with_plugin)
+    text = config_files.plugstack_conf(with_plugin)
     assert text == (
         f"optional {config.dir}/lib/spank_steelyard.so record_dir={config.dir}/records "
         f"run_dir={config.dir}/run/steelyard node_program={config.dir}/lib/steelyard-node "

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.wrappers.cluster import guest_kvm
-from steelyard.wrappers.cluster.config import Network
+from steelyard.wrappers.cluster.cluster_config import Network
 
 NETWORK = Network("sy-4f1a", "10.79.26")
 

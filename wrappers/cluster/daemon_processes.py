@@ -1,5 +1,4 @@
-"""Records the processes that a throwaway cluster has started in its folder, so that `down` finds
-them.
+"""The processes of a throwaway cluster's daemons: identifies, ends and finds them.
 
 A process is identified by its id, its start time and the machine's boot: an id that now belongs to
 another process is never signaled."""
@@ -7,17 +6,13 @@ another process is never signaled."""
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.wrappers.base.process_folder import read_start_ticks
-from steelyard.wrappers.cluster.config import Network
-
-FORMAT, VERSION = "steelyard-cluster", 1
 
 
 @dataclass(frozen=True)
@@ -33,53 +28,6 @@ class Daemon:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, os.WNOHANG)  # reaps our own child, so that it is no zombie
         return read_start_ticks(self.pid) == self.start_ticks
-
-
-@dataclass
-class State:
-    """The content of cluster.json."""
-
-    dir: Path
-    boot_id: str
-    slurm_version: str
-    nodes: list[str]
-    plugin: bool
-    ready: bool = False  # every node has been idle once
-    daemons: list[Daemon] = field(default_factory=list)
-    network: Network | None = None  # of a cluster with guests
-    guests: list[str] = field(default_factory=list)
-
-    def save(self) -> None:
-        """Write cluster.json atomically."""
-        document = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        temporary = self.dir / ".cluster.json.new"
-        temporary.write_text(json.dumps(document, indent=1, default=str) + "\n")
-        temporary.replace(self.dir / "cluster.json")
-
-    def list_running(self) -> list[Daemon]:
-        """Return the daemons that still run."""
-        if self.boot_id != read_boot_id():
-            return []
-        return [daemon for daemon in self.daemons if daemon.is_alive()]
-
-
-def load_state(folder: Path) -> State | None:
-    """Return the state of the cluster in `folder`; None without one, or if its format is
-    unknown."""
-    try:
-        document = json.loads((folder / "cluster.json").read_text())
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return None
-    if document.pop("format", None) != FORMAT or document.pop("version", None) != VERSION:
-        return None
-    daemons = [Daemon(**daemon) for daemon in document.pop("daemons")]
-    network = Network(**document["network"]) if document.get("network") else None
-    return State(**{**document, "dir": folder, "daemons": daemons, "network": network})
-
-
-def read_boot_id() -> str:
-    """Return an id that changes with every boot."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def end_daemons(daemons: list[Daemon], patience_s: float = 5.0) -> list[Daemon]:
