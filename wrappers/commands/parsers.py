@@ -16,6 +16,8 @@ from steelyard.wrappers.commands.help_examples import EXAMPLES
 
 WIDTH = 78  # argparse leaves two columns of 80 free
 LAID_OUT = re.compile(r"^\s|\S  ", re.MULTILINE)
+# Commands whose name alone does not say what their module does.
+MODULES = {"join-host": "guest_job_with_host_record", "metrics": "prometheus_metrics"}
 
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
@@ -47,7 +49,7 @@ def make_parser(name: str, text: str) -> argparse.ArgumentParser:
 
 def find_module(name: str) -> str:
     """Return the name of a command's module."""
-    return f"steelyard.wrappers.commands.{name.replace('-', '_')}"
+    return f"steelyard.wrappers.commands.{MODULES.get(name, name)}"
 
 
 def fill_parser(parser: argparse.ArgumentParser, name: str, text: str) -> None:
