@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from steelyard.wrappers.base import errors, options
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.launchers.image import Image, ImageRequest
+    from steelyard.wrappers.launchers.image_build import Image, ImageRequest
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_make(parser: argparse.ArgumentParser) -> None:
     """Add the options of make."""
-    from steelyard.wrappers.launchers.image import KINDS, PACKAGES
+    from steelyard.wrappers.launchers.image_build import KINDS, PACKAGES
 
     parser.description = (
         "Make an image with mmdebstrap. NAME is KIND:NAME as in a study (podman:my-app:1, "
@@ -56,16 +56,18 @@ def add_make(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Make the image and print how to use it."""
     from steelyard.wrappers.base import console
-    from steelyard.wrappers.launchers import image
+    from steelyard.wrappers.launchers import image_build
 
     names = (word for text in args.include for word in text.split(",") if word)
     include = tuple(dict.fromkeys((*names, *list_packages(args.benchmark))))
-    request = image.read_request(args.name, args.kind, args.suite, include, args.mirror, args.force)
+    request = image_build.read_request(
+        args.name, args.kind, args.suite, include, args.mirror, args.force
+    )
     packages = ", ".join(request.packages)
     print_progress(
         f"{request.launcher}: Debian {request.suite} with {packages}, made in {request.workshop}"
     )
-    made = image.make_image(request, print_progress)
+    made = image_build.make_image(request, print_progress)
     if args.json:
         console.print_json(as_json(request, made))
     else:

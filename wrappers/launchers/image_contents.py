@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.wrappers.launchers import image
+from steelyard.wrappers.launchers import image_build
 from steelyard.wrappers.launchers.launcher_checks import run_quickly
 from steelyard.wrappers.launchers.launcher_grammar import Launcher
 
@@ -83,7 +83,7 @@ def describe_missing(
     ]
     packages = [wanted.commands[name] for name in commands if wanted.commands[name]]
     packages += [package for name in libraries if (package := find_package(name))]
-    make = image.format_command(f"{launcher.kind}:{launcher.name}", *dict.fromkeys(packages))
+    make = image_build.format_command(f"{launcher.kind}:{launcher.name}", *dict.fromkeys(packages))
     return f"{launcher.text}: the image lacks {'; '.join(parts)}: say `{make} --force`, or another name"
 
 
@@ -119,7 +119,7 @@ def is_linked(path: Path) -> bool:
 def enter_command(launcher: Launcher, programs: Iterable[Path]) -> list[str]:
     """Return the command line up to the program to execute inside; `programs` are mounted at their
     own paths."""
-    if launcher.kind in image.ENGINES:
+    if launcher.kind in image_build.ENGINES:
         argv = [launcher.kind]
         if launcher.kind == "podman" and not Path("/run/systemd/system").is_dir():
             argv.append("--cgroup-manager=cgroupfs")
@@ -140,7 +140,7 @@ def enter_command(launcher: Launcher, programs: Iterable[Path]) -> list[str]:
             "/usr/bin/env",
         ]
         return argv
-    config = image.lxc_folder() / launcher.name / "config"
+    config = image_build.lxc_folder() / launcher.name / "config"
     argv = ["setsid", "lxc-execute", f"--name=steelyard-look-{os.getpid()}", f"--rcfile={config}"]
     for path in programs:
         entry = f"{path} {str(path)[1:]} none bind,ro,create=file 0 0"

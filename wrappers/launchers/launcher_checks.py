@@ -13,7 +13,7 @@ from pathlib import Path
 
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import ConditionError, MissingError
-from steelyard.wrappers.launchers import image as images
+from steelyard.wrappers.launchers import image_build
 from steelyard.wrappers.launchers import trial_containers as launcher_trials
 from steelyard.wrappers.launchers.launcher_grammar import OWN_DEVICE, Launcher
 
@@ -107,7 +107,7 @@ def check_engine(launcher: Launcher) -> str | None:
         return (
             f"{launcher.text}: the image {image} is not on this machine: say "
             f"`{program} pull {image}` (runs never fetch one: it might be another tomorrow), or "
-            f"make one with Open MPI: `{images.format_command(f'{program}:{image}')}`"
+            f"make one with Open MPI: `{image_build.format_command(f'{program}:{image}')}`"
         )
     if launcher.network == "macvlan" and not list_networks(program):
         return (
@@ -137,12 +137,12 @@ def check_image_file(launcher: Launcher) -> str | None:
     if launcher.kind == "apptainer" and not path.exists():
         return (
             f"{launcher.text}: {path} is not there: say `apptainer pull {path} docker://debian:12`, "
-            f"or make a sandbox folder with Open MPI: `{images.format_command(f'apptainer:{path}')}`"
+            f"or make a sandbox folder with Open MPI: `{image_build.format_command(f'apptainer:{path}')}`"
         )
     if launcher.kind == "systemd-nspawn" and not (path / "usr").is_dir():
         return (
             f"{launcher.text}: {path} is no root folder (it has no usr): say "
-            f"`{images.format_command(f'systemd-nspawn:{path}')}`"
+            f"`{image_build.format_command(f'systemd-nspawn:{path}')}`"
         )
     problem = launcher_trials.check_own_cgroup(launcher)
     if problem is None and launcher.kind == "apptainer":
@@ -156,7 +156,7 @@ def check_lxc_container(launcher: Launcher) -> str | None:
     if error is not None:
         return (
             f"{launcher.text}: LXC has no container {launcher.name}: say "
-            f"`{images.format_command(f'lxc:{launcher.name}')}`"
+            f"`{image_build.format_command(f'lxc:{launcher.name}')}`"
         )
     return check_lxc_network(launcher)
 

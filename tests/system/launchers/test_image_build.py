@@ -15,18 +15,18 @@ from pathlib import Path
 
 import pytest
 from tests.processes import each_process
-from tests.unit.launchers.test_image import notes as notes  # noqa: PLC0414 - a fixture
+from tests.unit.launchers.test_image_build import notes as notes  # noqa: PLC0414 - a fixture
 from tests.waiting import wait_for
 
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.launchers import image
+from steelyard.wrappers.launchers import image_build
 
 Capture = pytest.CaptureFixture[str]
 can_unshare = subprocess.run(
     ["unshare", "--mount", "--pid", "--fork", "true"]
     if os.geteuid() == 0
-    else [*image.AS_ROOT_OF_ONES_OWN, "true"],
+    else [*image_build.AS_ROOT_OF_ONES_OWN, "true"],
     capture_output=True,
     check=False,
 )
@@ -37,7 +37,7 @@ makes = pytest.mark.skipif(
 
 def parts(folder: Path) -> list[str]:
     """Return the parts of an unfinished image."""
-    return [path.name for path in folder.iterdir() if path.name.startswith(image.PART)]
+    return [path.name for path in folder.iterdir() if path.name.startswith(image_build.PART)]
 
 
 @makes
@@ -54,7 +54,7 @@ def test_a_folder_is_made_once_and_replaced_when_that_is_said(
     document = json.loads(capsys.readouterr().out)
     assert (document["path"], document["suite"]) == (str(place), "trixie")
     assert document["size_bytes"] > 0
-    mark = json.loads((place / image.MARK).read_text())
+    mark = json.loads((place / image_build.MARK).read_text())
     assert mark["packages"] == ["openmpi-bin", "iperf3", "fio", "hpcc"]
     (place / "old").touch()
     assert cli.main(words) == 2
@@ -79,9 +79,9 @@ def test_a_folder_is_made_once_and_replaced_when_that_is_said(
 def test_what_fails_leaves_nothing_and_says_what_to_do(
     tmp_path: Path, notes: Path, suite: str, message: str
 ) -> None:
-    asked = image.read_request(str(tmp_path / "root"), "apptainer", suite, (), None, False)
+    asked = image_build.read_request(str(tmp_path / "root"), "apptainer", suite, (), None, False)
     with pytest.raises(MissingError) as caught:
-        image.make_image(asked, print)
+        image_build.make_image(asked, print)
     assert message in str(caught.value)
     assert not (tmp_path / "root").exists() and parts(tmp_path) == []
     assert notes.exists()
@@ -89,7 +89,7 @@ def test_what_fails_leaves_nothing_and_says_what_to_do(
 
 def slow_ones(folder: Path) -> list[int]:
     """Processes of one that is being made below a folder."""
-    mark = f"={folder}/{image.PART}".encode()
+    mark = f"={folder}/{image_build.PART}".encode()
     return [pid for pid, environment in each_process("environ") if mark in environment]
 
 

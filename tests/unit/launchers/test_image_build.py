@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageError
-from steelyard.wrappers.launchers import image
+from steelyard.wrappers.launchers import image_build
 
 FAKE = Path(__file__).with_name("fake_mmdebstrap.sh")
 Patch = pytest.MonkeyPatch
@@ -27,9 +27,9 @@ def notes(tmp_path: Path, monkeypatch: Patch) -> Path:
     return tmp_path / "notes"
 
 
-def wish(text: str, kind: str | None = None) -> image.ImageRequest:
+def wish(text: str, kind: str | None = None) -> image_build.ImageRequest:
     """Return a request with the defaults."""
-    return image.read_request(text, kind, "bookworm", (), None, False)
+    return image_build.read_request(text, kind, "bookworm", (), None, False)
 
 
 @pytest.mark.parametrize(
@@ -64,15 +64,15 @@ def test_what_is_no_name_is_told(text: str, message: str) -> None:
 def test_packages_and_suites_are_words_not_options() -> None:
     for suite, include in (("--hook", ()), ("bookworm", ("$(x)",)), ("bookworm", ("-o",))):
         with pytest.raises(UsageError, match="is no name of a Debian suite or package"):
-            image.read_request("/srv/x", None, suite, include, None, False)
+            image_build.read_request("/srv/x", None, suite, include, None, False)
 
 
 def test_the_suite_is_this_machines_where_it_is_debian(tmp_path: Path) -> None:
     file = tmp_path / "os-release"
     file.write_text("ID=debian\nVERSION_CODENAME=trixie\n")
-    assert image.local_suite(file) == "trixie"
+    assert image_build.local_suite(file) == "trixie"
     file.write_text("ID=fedora\nVERSION_CODENAME=x\n")
-    assert image.local_suite(file) == image.local_suite(tmp_path / "none") == "bookworm"
+    assert image_build.local_suite(file) == image_build.local_suite(tmp_path / "none") == "bookworm"
 
 
 def test_what_it_has_not_made_is_never_replaced(tmp_path: Path, notes: Path) -> None:
@@ -82,8 +82,8 @@ def test_what_it_has_not_made_is_never_replaced(tmp_path: Path, notes: Path) -> 
         if name != place:
             name.symlink_to(place)
         with pytest.raises(UsageError, match="has not made it: name another place"):
-            image.make_image(
-                image.read_request(str(name), "apptainer", None, (), None, True), print
+            image_build.make_image(
+                image_build.read_request(str(name), "apptainer", None, (), None, True), print
             )
     assert not notes.exists() and place.is_dir()
 
@@ -93,17 +93,17 @@ def test_what_is_not_installed_is_named_with_its_package(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingError, match="needs mmdebstrap, .*apt install mmdebstrap"):
-        image.make_image(wish(f"{tmp_path}/root", "apptainer"), print)
+        image_build.make_image(wish(f"{tmp_path}/root", "apptainer"), print)
 
 
 def test_what_only_root_starts_is_refused_to_users(tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ConditionError, match="only root starts containers of systemd-nspawn"):
-        image.make_image(wish(f"{tmp_path}/root"), print)
+        image_build.make_image(wish(f"{tmp_path}/root"), print)
 
 
 def test_a_users_files_are_made_in_a_namespace_of_theirs(monkeypatch: Patch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    argv = image.command(wish("podman:x:1"), Path("/t/image.tar"))
+    argv = image_build.command(wish("podman:x:1"), Path("/t/image.tar"))
     assert argv[:4] == ["unshare", "--user", "--map-root-user", "--map-auto"]
     assert argv[-2:] == ["bookworm", "/t/image.tar"] and "--kill-child" in argv
