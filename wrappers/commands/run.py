@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from steelyard.wrappers.launchers.launcher_grammar import Launcher
     from steelyard.wrappers.run.benchmark import Chosen
     from steelyard.wrappers.run.measurement import Options
-    from steelyard.wrappers.run.measurement_rounds import Plan
-    from steelyard.wrappers.run.measurement_series import MeasurementSeries
     from steelyard.wrappers.run.results import RunResults
+    from steelyard.wrappers.run.run import RunRequest
+    from steelyard.wrappers.run.run_plan import Plan
 
 
 def parse_positive(text: str) -> int:
@@ -243,7 +243,7 @@ def main(args: argparse.Namespace) -> int:
     printed = [kind for kind, path in exports if path is None]
     if len(printed) > 1:
         raise usage_error(f"--export {printed[1]}: {printed[0]} is on stdout already: name a file")
-    found = make_series(args, words, quiet=bool(printed)).run(args.output)
+    found = make_request(args, words, quiet=bool(printed)).run(args.output)
     for kind, path in exports:
         export.write_export(found, kind, path)
     if printed:
@@ -286,18 +286,18 @@ def take_command_words(args: argparse.Namespace) -> list[str]:
     return list(args.command)
 
 
-def make_series(args: argparse.Namespace, command: list[str], quiet: bool) -> MeasurementSeries:
+def make_request(args: argparse.Namespace, command: list[str], quiet: bool) -> RunRequest:
     """Return the checked request."""
-    from steelyard.wrappers.run import arguments, option_checks
-    from steelyard.wrappers.run.measurement_series import MeasurementSeries
+    from steelyard.wrappers.run import option_checks, run_plan
+    from steelyard.wrappers.run.run import RunRequest
 
     launcher = option_checks.read_launcher(args.launcher, args.netem)
     chosen = read_benchmark(args, command, launcher)
-    made = arguments.read_commands(command, args)
-    plan = arguments.read_plan(args, made)
+    made = run_plan.read_commands(command, args)
+    plan = run_plan.read_plan(args, made)
     options = make_options(args, launcher, quiet, plan, len(made))
-    return MeasurementSeries(
-        [one for _, one in made], arguments.read_hooks(args, made), plan, options, chosen
+    return RunRequest(
+        [one for _, one in made], run_plan.read_hooks(args, made), plan, options, chosen
     )
 
 

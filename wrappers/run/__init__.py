@@ -1,8 +1,8 @@
 """`steelyard run`: commands measured on this machine, without a scheduler.
 
-`arguments` turns the command line into commands, hooks and a plan; `measured_command` parses one
-command; `option_checks` rejects what cannot work before anything starts. `measurement_series`
-measures all commands. `measurement_rounds` has the order: rounds in random order, warm-ups, hooks,
+`run_plan` turns the options into commands, hooks and a plan; `measured_command` parses one command;
+`option_checks` rejects what cannot work before anything starts. `run` measures all commands and
+returns their results. `measurement_rounds` has the order: rounds in random order, warm-ups, hooks,
 and the end, by count or by a narrow interval. `measurement` executes a command once under
 `steelyard-node sample` and reads its record; `container_run` does so in a launcher's container,
 `benchmark` for one of Steelyard's benchmarks, `shell_overhead` for an empty shell. `comparisons`

@@ -12,47 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from steelyard.analysis.stats.basics import CONFIDENCE
-from steelyard.analysis.stats.planning import FIRST_LOOK, STOPPING_CONFIDENCE, can_stop
+from steelyard.analysis.stats.planning import FIRST_LOOK, can_stop
 from steelyard.wrappers.base import errors
 from steelyard.wrappers.run.measured_command import Command
 from steelyard.wrappers.run.measurement import Measurement
+from steelyard.wrappers.run.run_plan import Hooks, Plan
 
 SEED = 1
-
-
-@dataclass(frozen=True)
-class Hooks:
-    """Command lines around the runs of one command, for sh. None means no hook."""
-
-    setup: str | None = None  # once, before its first run
-    prepare: str | None = None  # before every run, warm-ups too
-    conclude: str | None = None  # after every run
-    cleanup: str | None = None  # once, after its last run
-
-
-@dataclass(frozen=True)
-class Plan:
-    """How often and in which order commands run, and when they have run enough."""
-
-    repeat: int = 1  # runs of each command; with `until` the minimum
-    warm_up: int = 0  # of each command, before the first run that counts
-    until: float | None = None  # half width of elapsed's interval, as a share of its mean
-    max_repeat: int = 1000
-    max_time_s: float = 600.0  # no run starts later; only with `until`
-    interleaved: bool = True
-    continue_on_failure: bool = False  # after a failed run
-    pass_code: bool = True  # return the failed command's exit code
-
-    @property
-    def confidence(self) -> float:
-        """The confidence of the intervals; a stopping rule needs a higher one to cover 95 %."""
-        return CONFIDENCE if self.until is None else STOPPING_CONFIDENCE
-
-    @property
-    def is_one_run(self) -> bool:
-        """Whether each command runs exactly once."""
-        return self.repeat == 1 and self.until is None and not self.warm_up
 
 
 @dataclass(frozen=True)

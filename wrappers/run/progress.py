@@ -13,7 +13,8 @@ from contextlib import contextmanager
 
 from steelyard.wrappers.run import comparisons
 from steelyard.wrappers.run.measurement import summarize_metric
-from steelyard.wrappers.run.measurement_rounds import Course, Plan
+from steelyard.wrappers.run.measurement_rounds import Course
+from steelyard.wrappers.run.run_plan import Plan
 
 FIRST_S, TICK_S = 3.0, 1.0
 MOST_LINES = 12

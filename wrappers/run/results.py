@@ -12,7 +12,8 @@ from steelyard.wrappers.run import shell_overhead
 from steelyard.wrappers.run.comparisons import Comparison
 from steelyard.wrappers.run.measured_command import Command
 from steelyard.wrappers.run.measurement import Measurement, Summary
-from steelyard.wrappers.run.measurement_rounds import Course, Plan
+from steelyard.wrappers.run.measurement_rounds import Course
+from steelyard.wrappers.run.run_plan import Plan
 
 
 @dataclass(frozen=True)

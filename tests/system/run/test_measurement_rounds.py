@@ -9,7 +9,7 @@ import pytest
 from tests.unit.run.test_measurement_rounds import course, one
 
 from steelyard.wrappers.run.measurement import Measurement
-from steelyard.wrappers.run.measurement_rounds import Hooks, Plan
+from steelyard.wrappers.run.run_plan import Hooks, Plan
 
 
 def log(path: Path) -> Hooks:

@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from steelyard.wrappers.base.errors import MissingError, UsageError
-from steelyard.wrappers.run import arguments, measured_command
+from steelyard.wrappers.run import measured_command, run_plan
 
 # sh does not take these as plain words.
 SHELL = {
@@ -58,11 +58,11 @@ def test_no_such_program_has_a_hint(words: list[str], hint: str) -> None:
 
 
 def test_lists_make_the_product_in_order() -> None:
-    values = arguments.parse_lists(["a=1,2", "b=x\\,y,z"])
-    assert [shlex.join(one.values()) for one in arguments.list_combinations(values)] == [
+    values = run_plan.parse_lists(["a=1,2", "b=x\\,y,z"])
+    assert [shlex.join(one.values()) for one in run_plan.list_combinations(values)] == [
         "1 x,y", "1 z", "2 x,y", "2 z",
     ]  # fmt: skip
-    assert arguments.fill_names("{a} {b} {c} {{a}}", {"a": "{b}", "b": "2"}) == "{b} 2 {c} {{b}}"
+    assert run_plan.fill_names("{a} {b} {c} {{a}}", {"a": "{b}", "b": "2"}) == "{b} 2 {c} {{b}}"
 
 
 @pytest.mark.parametrize(
@@ -76,11 +76,11 @@ def test_lists_make_the_product_in_order() -> None:
 )
 def test_wrong_lists_are_one_line(texts: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        arguments.parse_lists(texts)
+        run_plan.parse_lists(texts)
 
 
 def test_a_list_that_no_command_uses_is_named() -> None:
     with pytest.raises(
         UsageError, match=r"no command has \{thread\} in it; did you mean 'threads'"
     ):
-        arguments.check_lists_used({"thread": ("1",)}, ["app {threads}"])
+        run_plan.check_lists_used({"thread": ("1",)}, ["app {threads}"])

@@ -13,8 +13,9 @@ from steelyard.analysis.stats.planning import FIRST_LOOK
 from steelyard.wrappers.run import comparisons, results_text
 from steelyard.wrappers.run.measured_command import make_command
 from steelyard.wrappers.run.measurement import Measurement
-from steelyard.wrappers.run.measurement_rounds import Course, Hooks, Plan, Session
+from steelyard.wrappers.run.measurement_rounds import Course, Session
 from steelyard.wrappers.run.results import CommandResults, RunResults
+from steelyard.wrappers.run.run_plan import Hooks, Plan
 
 NO_HOOKS = Hooks()
 

@@ -1,4 +1,4 @@
-"""The command line of `steelyard run`: the commands, their hooks, and how often they run.
+"""The plan of a `steelyard run`, read from its options: commands, hooks, and how often they run.
 
 -L NAME=A,B,C replaces {NAME} by each value of the list, in all combinations with other lists."""
 
@@ -9,17 +9,52 @@ import itertools
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.number_format import parse_percent
+from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
 from steelyard.wrappers.run import measured_command
 from steelyard.wrappers.run.measured_command import Command
-from steelyard.wrappers.run.measurement_rounds import Hooks, Plan
 
 REPEAT_OF_SEVERAL = 10
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
 BLOCKS = "blocks"
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """Command lines around the runs of one command, for sh. None means no hook."""
+
+    setup: str | None = None  # once, before its first run
+    prepare: str | None = None  # before every run, warm-ups too
+    conclude: str | None = None  # after every run
+    cleanup: str | None = None  # once, after its last run
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How often and in which order commands run, and when they have run enough."""
+
+    repeat: int = 1  # runs of each command; with `until` the minimum
+    warm_up: int = 0  # of each command, before the first run that counts
+    until: float | None = None  # half width of elapsed's interval, as a share of its mean
+    max_repeat: int = 1000
+    max_time_s: float = 600.0  # no run starts later; only with `until`
+    interleaved: bool = True
+    continue_on_failure: bool = False  # after a failed run
+    pass_code: bool = True  # return the failed command's exit code
+
+    @property
+    def confidence(self) -> float:
+        """The confidence of the intervals; a stopping rule needs a higher one to cover 95 %."""
+        return CONFIDENCE if self.until is None else STOPPING_CONFIDENCE
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether each command runs exactly once."""
+        return self.repeat == 1 and self.until is None and not self.warm_up
 
 
 Made = list[tuple[int, Command]]  # each command with the index of the text that it was made from

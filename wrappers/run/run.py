@@ -1,4 +1,5 @@
-"""Measures every command of a request with its own options and folder, and returns the results."""
+"""One `steelyard run` from its request to its results: measures every command with its own options
+and folder."""
 
 from __future__ import annotations
 
@@ -19,12 +20,13 @@ from steelyard.wrappers.run import (
 from steelyard.wrappers.run.benchmark import Chosen
 from steelyard.wrappers.run.measured_command import Command
 from steelyard.wrappers.run.measurement import Measurement, Options
-from steelyard.wrappers.run.measurement_rounds import Hooks, Plan, Session
+from steelyard.wrappers.run.measurement_rounds import Session
 from steelyard.wrappers.run.results import CommandResults, RunResults
+from steelyard.wrappers.run.run_plan import Hooks, Plan
 
 
 @dataclass(frozen=True)
-class MeasurementSeries:
+class RunRequest:
     """The whole request; a benchmark is one command without hooks."""
 
     commands: Sequence[Command]
@@ -45,8 +47,7 @@ class MeasurementSeries:
             measurement.check_empty(folder)
             # removed with that folder, even after a SIGKILL
             options = replace(self.options, scratch=temporary)
-            weigher = Measurer(self, options, program, folder)
-            return weigher.run(output)
+            return Measurer(self, options, program, folder).run(output)
 
     def name_commands(self) -> list[str]:
         """Return the commands' names for sentences: their parameters alone if these identify
@@ -62,9 +63,7 @@ class MeasurementSeries:
 class Measurer:
     """Measures runs one after another, and shows their output."""
 
-    def __init__(
-        self, task: MeasurementSeries, options: Options, program: str, folder: Path
-    ) -> None:
+    def __init__(self, task: RunRequest, options: Options, program: str, folder: Path) -> None:
         self.task, self.program, self.folder = task, program, folder
         self.executed = 0
         if task.chosen is not None:
