@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.wrappers.schedulers import ledger
+from steelyard.wrappers.study import study_lock
 from steelyard.wrappers.study.folder import StudyDir
 
 query, run_id = HELP.query, HELP.run_id
@@ -110,7 +110,7 @@ def local_run(study: Any) -> str:
 
 def test_a_local_run_runs_as_long_as_its_submit_does(study: Any) -> None:
     run = local_run(study)
-    with ledger.lock_study(StudyDir(study.dir)):
+    with study_lock.lock_study(StudyDir(study.dir)):
         study.collect()
     assert ("local.1", "running") in attempts(study, run)
     study.collect()

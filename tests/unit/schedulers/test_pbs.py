@@ -13,7 +13,7 @@ from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger, retries
 from steelyard.wrappers.schedulers.pbs import command, doctor_checks
-from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
+from steelyard.wrappers.schedulers.pbs import task_states as pbs_task_states
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs
 from steelyard.wrappers.schedulers.pbs.torque import Torque
 from steelyard.wrappers.study import folder as studydir
@@ -167,7 +167,7 @@ def test_states_of_waiting_running_and_ended_runs(
     ],
 )  # fmt: skip
 def test_why_a_run_is_held(told: dict[str, str], why: str) -> None:
-    assert pbs_tasks.waiting_reason("H", told) == why
+    assert pbs_task_states.waiting_reason("H", told) == why
 
 
 def test_jobs_that_the_server_no_longer_knows_are_lost(

@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.sources import hostlist, slurm_states
-from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 
 WIDE = "[0-9999]"
 TOO_MANY = (
@@ -63,4 +63,4 @@ def test_a_product_that_is_refused_takes_no_memory() -> None:
 def test_indices_of_an_array_have_the_same_bounds(text: str) -> None:
     with pytest.raises(UsageError):
         list(slurm_states.parse_waiting_tasks(text))
-    assert slurm_tasks.expand_indices(f"[{text}]") == []
+    assert slurm_task_states.expand_indices(f"[{text}]") == []

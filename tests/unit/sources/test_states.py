@@ -6,7 +6,7 @@ import pytest
 
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.sources.study_files import Submission
-from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 
 # The states of squeue(1) and sacct(1) that a job can end in -> docs/formats.md part 8.
 ENDS = {
@@ -31,7 +31,7 @@ def test_an_end_has_one_name_in_collect_and_status(said: str, state: str) -> Non
     row = sacct.parse_row([fields[name] for name in sacct.FIELDS])
     assert row is not None and row.state == state
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, [], ["a"])
-    tasks = slurm_tasks.parse_ended([row], {"12": entry})
+    tasks = slurm_task_states.parse_ended([row], {"12": entry})
     assert tasks["a"].state == state
 
 
@@ -41,7 +41,7 @@ WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT",
 @pytest.mark.parametrize("said", [*WAITING, "RUNNING", "COMPLETING", "SUSPENDED", "A_NEW_ONE"])
 def test_the_queue_s_words_come_from_the_same_table(said: str) -> None:
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, (), ("a",))
-    tasks = slurm_tasks.parse_squeue(f"12|0|13|{said}|None\n", {"12": entry})
+    tasks = slurm_task_states.parse_squeue(f"12|0|13|{said}|None\n", {"12": entry})
     assert tasks["a"].state == ("pending" if said in WAITING else "running")
 
 

@@ -15,7 +15,7 @@ from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import retries
-from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
@@ -208,7 +208,7 @@ def test_the_command_prints_counts_and_failures(
     ],
 )
 def test_array_indices_are_expanded(text: str, indices: list[int]) -> None:
-    assert list(slurm_tasks.expand_indices(text)) == indices
+    assert list(slurm_task_states.expand_indices(text)) == indices
 
 
 def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over() -> None:
@@ -219,7 +219,7 @@ def test_of_a_requeued_task_the_last_line_counts_and_strangers_are_passed_over()
     )
     asked = ("JobID", "JobIDRaw", "State", "ExitCode")
     rows = sacct.parse_lines(text.replace("|", sacct.DELIMITER).splitlines(keepends=True), asked)
-    tasks = slurm_tasks.parse_ended(rows, {"12": entry})
+    tasks = slurm_task_states.parse_ended(rows, {"12": entry})
     assert {run: task.state for run, task in tasks.items()} == {
         "a": "completed",
         "b": "cancelled",
@@ -245,7 +245,7 @@ def test_of_attempts_that_began_at_once_the_later_named_counts(
 def test_squeue_reasons_may_hold_bars() -> None:
     entry = Submission("b001-x", "slurm", None, "12", 0.0, 1, [], ["a", "b"])
     text = "12|0|13|RUNNING|None\n12|1|12|PENDING|Odd|reason\nnoise\n"
-    tasks = slurm_tasks.parse_squeue(text, {"12": entry})
+    tasks = slurm_task_states.parse_squeue(text, {"12": entry})
     assert (tasks["a"].state, tasks["a"].job_id) == ("running", "13")
     assert (tasks["b"].state, tasks["b"].reason) == ("pending", "Odd|reason")
 

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
@@ -109,7 +109,7 @@ def test_cancelled_runs_are_not_failed(
     ],
 )
 def test_reasons_that_do_not_go_by_themselves(reason: str, is_stuck: bool) -> None:
-    assert (slurm_tasks.STUCK.fullmatch(reason) is not None) is is_stuck
+    assert (slurm_task_states.STUCK.fullmatch(reason) is not None) is is_stuck
 
 
 def test_a_study_that_can_never_run_is_not_waited_for(

@@ -18,9 +18,9 @@ from steelyard.wrappers.schedulers import ledger as submit_ledger
 from steelyard.wrappers.schedulers import registry, retries
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import Slurm
-from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 from steelyard.wrappers.study import folder as studydir
-from steelyard.wrappers.study import plan
+from steelyard.wrappers.study import plan, study_lock
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job_settings import Job
@@ -218,7 +218,7 @@ def test_a_full_disk_is_named_by_the_file() -> None:
 
 def test_two_submits_at_once_are_refused(slurm: Any, write_study: Write, capsys: Capture) -> None:
     path = write_study()
-    with submit_ledger.lock_study(folder_of(path)):
+    with study_lock.lock_study(folder_of(path)):
         assert submitted(path) == 2
     assert "another submit is at work" in capsys.readouterr().err
     assert submitted(path) == 0
@@ -296,7 +296,7 @@ def test_times_are_asked_for_in_the_zone_that_slurm_answers_in(monkeypatch: Patc
     """In local time two moments of an autumn night have one name."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
-    assert slurm_tasks.start_option(1_792_893_900) == "--starttime=2026-10-25T02:00:00"
+    assert slurm_task_states.start_option(1_792_893_900) == "--starttime=2026-10-25T02:00:00"
     monkeypatch.undo()
     time.tzset()
 

@@ -4,8 +4,8 @@
 pbsnodes. `dialect` is the interface to all differences between the two servers, and `torque` and
 `openpbs` implement it; everything else is the same for both. `Pbs.dialect` chooses by the version
 that qstat prints; Slurm's imitation of qsub is not PBS. `script` renders the batch script,
-`options` checks options of qsub, `node_request` completes node specifications, `tasks` reads the
-states of runs, `doctor_checks` are those of `steelyard doctor`.
+`options` checks options of qsub, `node_request` completes node specifications, `task_states` reads
+the states of runs, `doctor_checks` are those of `steelyard doctor`.
 
 A batch is one job array, a batch of one run a plain job. Its tasks find their run in
 SUBMISSION.runs. Variables of the submitting shell are in SUBMISSION.env, readable by the user only.

@@ -26,7 +26,7 @@ from steelyard.wrappers.schedulers.base import (
 from steelyard.wrappers.schedulers.pbs import command, doctor_checks
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
 from steelyard.wrappers.schedulers.pbs import script as pbs_script
-from steelyard.wrappers.schedulers.pbs import tasks as pbs_tasks
+from steelyard.wrappers.schedulers.pbs import task_states as pbs_task_states
 from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
 from steelyard.wrappers.schedulers.pbs.node_request import parse_properties
 from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
@@ -197,7 +197,7 @@ class Pbs(Scheduler):
             self.check_server(submissions)
         tasks: dict[str, Task] = {}
         for chunk in split_chunks(list(jobs), CHUNK):
-            tasks |= pbs_tasks.parse_active(self.query_jobs(chunk), jobs)
+            tasks |= pbs_task_states.parse_active(self.query_jobs(chunk), jobs)
         return tasks
 
     def check_server(self, submissions: Sequence[Submission]) -> None:
@@ -230,7 +230,7 @@ class Pbs(Scheduler):
         """Return the ended runs of the accounting, or of qstat where the accounting cannot be
         read."""
         jobs = index_by_job(submissions)
-        return pbs_tasks.query_ended(READERS[self.name]().rows, jobs) if jobs else {}
+        return pbs_task_states.query_ended(READERS[self.name]().rows, jobs) if jobs else {}
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
         """Run qdel for every job with an active run."""

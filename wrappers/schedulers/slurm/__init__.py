@@ -2,8 +2,8 @@
 
 `scheduler` implements the interface of `schedulers.base` with sbatch, squeue, sacct, scancel and
 scontrol. `script` renders the batch script, `partitions` finds the nodes that a batch may use,
-`tasks` reads squeue (waiting and running runs) and sacct (ended ones), `doctor_checks` are those of
-`steelyard doctor`.
+`task_states` reads squeue (waiting and running runs) and sacct (ended ones), `doctor_checks` are
+those of `steelyard doctor`.
 
 A batch is one job array, at most MaxArraySize runs. Each task finds its run in SUBMISSION.runs and
 executes run.sh; its attempt folder is named by raw job id and restart count. sbatch gets only named

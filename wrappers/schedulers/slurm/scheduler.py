@@ -25,7 +25,7 @@ from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm import doctor_checks
 from steelyard.wrappers.schedulers.slurm import partitions as slurm_places
 from steelyard.wrappers.schedulers.slurm import script as slurm_script
-from steelyard.wrappers.schedulers.slurm import tasks as slurm_tasks
+from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 from steelyard.wrappers.study.job_settings import OPTION
 from steelyard.wrappers.study.table_reader import Table
 
@@ -208,7 +208,7 @@ class Slurm(Scheduler):
         found = slurm_command.run_once(["squeue", "--noheader", "--format=%F", *mine]).split()
         if found:
             return found[0]
-        since = slurm_tasks.start_option(since_unix_s)
+        since = slurm_task_states.start_option(since_unix_s)
         try:
             rows = Sacct(tries=1).read_starts((), since, *mine)
         except NoAccountingError:  # without accounting the queue is the only source
@@ -221,14 +221,14 @@ class Slurm(Scheduler):
         """Return the active runs that squeue reports."""
         tasks: dict[str, Task] = {}
         for chunk in split_chunks(submissions, CHUNK):
-            tasks |= slurm_tasks.query_squeue(chunk, self.patient)
+            tasks |= slurm_task_states.query_squeue(chunk, self.patient)
         return tasks
 
     def ended_runs(self, submissions: Sequence[Submission]) -> dict[str, Task]:
         """Return the ended runs that sacct reports."""
         tasks: dict[str, Task] = {}
         for chunk in split_chunks(submissions, CHUNK):
-            tasks |= slurm_tasks.query_sacct(chunk)
+            tasks |= slurm_task_states.query_sacct(chunk)
         return tasks
 
     def cancel(self, submissions: Sequence[Submission]) -> None:
