@@ -12,7 +12,7 @@ from steelyard.analysis.job.usage import Efficiency, compute_efficiency
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.wrappers.base import console
 from steelyard.wrappers.show import terminal_text
-from steelyard.wrappers.show.efficiency import format_minimum, format_share
+from steelyard.wrappers.show.efficiency_text import format_minimum, format_share
 from steelyard.wrappers.show.terminal_text import format_joules, format_percent
 
 HEADINGS = ("job", "name", "state", "nodes", "CPUs", "time", "of limit", "CPU", "memory", "of it",

@@ -13,7 +13,7 @@ from steelyard.analysis.store.energy_shares import ADMINISTRATOR
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
 from steelyard.wrappers.base import console, errors
-from steelyard.wrappers.show import efficiency, node_usage, terminal_text, time_series
+from steelyard.wrappers.show import efficiency_text, node_usage, terminal_text, time_series
 from steelyard.wrappers.show.job_data import JobDetails
 from steelyard.wrappers.show.terminal_text import format_joules, group_by_reason
 
@@ -25,9 +25,9 @@ def print_job(details: JobDetails) -> None:
     """Print the screen, section by section."""
     view = details.view
     print_head(details)
-    efficiency.print_efficiency(details)
+    efficiency_text.print_efficiency(details)
     time_series.print_time_series(details)
-    efficiency.print_advice(details)
+    efficiency_text.print_advice(details)
     print_places(view)
     print_network(view)
     node_usage.print_usage(view)
@@ -73,7 +73,7 @@ def print_head(details: JobDetails) -> None:
 def format_times(details: JobDetails) -> str:
     """Return, for example, `ended 2026-11-26 21:04:05, took 65 s`; for a running job its time so
     far."""
-    row, took = details.view.row, efficiency.format_elapsed(details.used.time.used)
+    row, took = details.view.row, efficiency_text.format_elapsed(details.used.time.used)
     if row is not None and row.state == "running":
         return f"running for {took}"
     return f"ended {format_clock(None if row is None else row.end_unix_s)}, took {took}"

@@ -14,7 +14,7 @@ from steelyard.analysis.job import advice, usage
 from steelyard.analysis.job.time_series import JobTimeSeries
 from steelyard.analysis.sources.accounting import Allocation
 from steelyard.analysis.sources.records import read_record
-from steelyard.wrappers.show import efficiency
+from steelyard.wrappers.show import efficiency_text
 from steelyard.wrappers.show.job_data import JobDetails
 
 from ..collect import study as HELP
@@ -188,7 +188,7 @@ def test_of_a_job_that_waited_for_cpus_nothing_is_said_of_them(
     job = view(tmp_path, record=record)
     assert said(job).keys() == about
     told = JobDetails(job, usage.compute_efficiency(job), COURSE)
-    assert efficiency.describe_pressure(told) == ([words] if words else [])
+    assert efficiency_text.describe_pressure(told) == ([words] if words else [])
 
 
 def test_a_node_without_a_record_leaves_the_sum_at_least(tmp_path: Path) -> None:
