@@ -2,9 +2,9 @@
 
 `study` reads a study file strictly: an unknown key is an error that lists the known ones. Its
 tables have a module each: `job`, `factors`, `levels`, `benchmarks`, `scaling`; `table_reader` is
-the reader that they share. `variant_factors` decides which factors apply to a variant of a
-benchmark. `derived_parameters` derives parameters from a run's nodes and tasks. `plan` lays out the
-runs: benchmarks x conditions x repeats, in blocks that contain every condition, in random order
+the reader that they share. `benchmark_variants` decides which factors apply to a variant of a
+benchmark. `allocation_parameters` derives parameters from a run's nodes and tasks. `plan` lays out
+the runs: benchmarks x conditions x repeats, in blocks that contain every condition, in random order
 from a recorded seed. `folder` is the study's folder (docs/formats.md part 6), `sessions` are the
 sessions of a repeated study, `planned_run` is a run as plan.json has it, `template` renders a
 commented study file from five answers.

@@ -1,4 +1,4 @@
-"""The factors over which a variant of a benchmark is swept, and its parameters under their levels.
+"""A variant of a benchmark: its parameters, and the factors over which it is swept.
 
 A factor applies if it has a predefined meaning, is a parameter, or is `{name}` in a command or its
 variables. A variant is measured once for all factors that do not apply, and not compared."""
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from steelyard.jobscripts import placeholders, registry
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
-from steelyard.wrappers.study.derived_parameters import job_parameters
+from steelyard.wrappers.study.allocation_parameters import job_parameters
 from steelyard.wrappers.study.factors import MEANT, Level, has_meaning
 from steelyard.wrappers.study.job_settings import Job
 

@@ -10,15 +10,15 @@ from steelyard.analysis.base.level_names import format_level
 from steelyard.jobscripts import placeholders, registry
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import UsageError, did_you_mean
-from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
-from steelyard.wrappers.study.job_settings import ALLOCATION, Job
-from steelyard.wrappers.study.table_reader import Table
-from steelyard.wrappers.study.variant_factors import (
+from steelyard.wrappers.study.benchmark_variants import (
     Factors,
     Variant,
     explain_unused_factor,
     list_applicable_factors,
 )
+from steelyard.wrappers.study.factors import Level, check_mode, has_meaning
+from steelyard.wrappers.study.job_settings import ALLOCATION, Job
+from steelyard.wrappers.study.table_reader import Table
 
 TABLES = ("figures", "environment")  # parameter types that are tables, stored as JSON text
 

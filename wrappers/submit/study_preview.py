@@ -15,13 +15,13 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import sessions
+from steelyard.wrappers.study.benchmark_variants import variants_without_factor
 from steelyard.wrappers.study.benchmarks import list_uncompared
 from steelyard.wrappers.study.factors import PLACED, has_mpi
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job_settings import ALLOCATION
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.study.variant_factors import variants_without_factor
 from steelyard.wrappers.submit import (
     cost_estimate,
     image_checks,
