@@ -25,7 +25,7 @@ def main(args: argparse.Namespace) -> int:
     """Cancel; exit code 0 also if there is nothing to cancel."""
     from steelyard.wrappers.base import errors
     from steelyard.wrappers.study import folder as studydir
-    from steelyard.wrappers.submit.complete_sessions import list_waiting_sessions
+    from steelyard.wrappers.submit.collected_sessions import list_waiting_sessions
 
     if sessions := studydir.find_sessions(args.study):
         count = sum(cancel(session.folder) for session in list_waiting_sessions(sessions))
@@ -45,7 +45,7 @@ def cancel(path: Path) -> int:
     """Stop the jobs of one study or session; return how many runs were stopped."""
     from steelyard.wrappers.schedulers import ledger, registry
     from steelyard.wrappers.study.folder import StudyDir
-    from steelyard.wrappers.submit import status
+    from steelyard.wrappers.submit import run_state
 
     folder = StudyDir(path)
     record_unrecorded(folder)
@@ -59,7 +59,7 @@ def cancel(path: Path) -> int:
             ledger.record_cancelled(folder, mine)
         active |= mine
     if active:  # some may have completed before they could be stopped
-        states = status.read_file_states(folder)
+        states = run_state.read_file_states(folder)
         active -= {entry.run.run_id for entry in states if entry.state == "completed"}
     return len(active)
 

@@ -19,7 +19,7 @@ from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.commands import collect_cluster, gap_list
 from steelyard.wrappers.study import folder as studydir
-from steelyard.wrappers.submit import user_figure_updates
+from steelyard.wrappers.submit import output_pattern_updates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -101,7 +101,7 @@ def collect_study(
     """Collect one study or session, with the current figures of its study file."""
     from steelyard.analysis.collect.collect import collect
 
-    for note in user_figure_updates.update_plan(study_dir, given):
+    for note in output_pattern_updates.update_plan(study_dir, given):
         print(f"steelyard collect: note: {note}", file=sys.stderr)
     with console.progress_bar() as progress:
         return collect(study_dir, record_dirs=record_dirs, progress=progress)
@@ -111,7 +111,7 @@ def collect_sessions(sessions: Sequence[Session], args: argparse.Namespace) -> i
     """Collect every session that is not complete; one that fails does not prevent the others. Exit
     code 3 if any fails."""
     from steelyard.analysis.sources.study_sessions import format_label
-    from steelyard.wrappers.submit.complete_sessions import SettledSessions
+    from steelyard.wrappers.submit.collected_sessions import SettledSessions
 
     settled = SettledSessions(sessions)
     documents, failed = [], {}

@@ -19,12 +19,12 @@ from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job_settings import ALLOCATION, encode_tag_value
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.submit import status
+from steelyard.wrappers.submit import run_state
 from steelyard.wrappers.submit.batch_submission import print_message
 from steelyard.wrappers.submit.run_state import RunState
 
 AGAIN = ("planned",)
-AGAIN_IF_FAILED = ("planned", *status.FAILED, *status.CANCELLED)
+AGAIN_IF_FAILED = ("planned", *run_state.FAILED, *run_state.CANCELLED)
 
 
 def load_plan(
@@ -39,7 +39,7 @@ def load_plan(
         ):
             print_message(change, command)
         return runs, {}
-    states = {entry.run.run_id: entry for entry in status.read_run_states(folder, patient=True)}
+    states = {entry.run.run_id: entry for entry in run_state.read_run_states(folder, patient=True)}
     submitted = {run_id for entry in ledger.read_submissions(folder) for run_id in entry.run_ids}
     submitted |= {run_id for run_id, entry in states.items() if entry.attempt is not None}
     old = [entry.run for entry in states.values()]

@@ -1,11 +1,32 @@
-"""The state of a run of a study."""
+"""The state of every run of a study, from its result.json files and its scheduler."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources.study_files import RunFolder
+from steelyard.analysis.sources import study_files
+from steelyard.analysis.sources.study_files import (
+    RESULT_STATES,
+    RunFolder,
+    Submission,
+    read_plan_as,
+)
+from steelyard.wrappers.schedulers import ledger, registry
+from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
+
+if TYPE_CHECKING:  # the schedulers' modules take as long as all others, and are often not needed
+    from steelyard.wrappers.schedulers.base import Task
+
+RUNNING = ("running",)
+WAITING = ("pending", "requeued")
+CANCELLED = ("cancelled",)
+FAILED = ("failed", "timeout", "node_fail", "out_of_memory", "lost")
+CANCELLED_BY_US = "cancelled by `steelyard cancel`"
+LOST = "the scheduler no longer knows the job, and it left no result"
 
 
 @dataclass(frozen=True)
@@ -21,3 +42,188 @@ class RunState:
     elapsed_s: float | None = None
     folder: RunFolder | None = field(default=None, repr=False, compare=False)
     is_stuck: bool = False  # it waits for something that only a person can change
+
+
+def read_run_states(study: StudyDir, patient: bool = False) -> list[RunState]:
+    """Return the state of every planned run, in the plan's order; `patient`: wait for a lost
+    server."""
+    return read_states(study, read_plan_as(study.path, Run)[1], patient)
+
+
+def read_states(
+    study: StudyDir,
+    runs: Sequence[Run],
+    patient: bool = False,
+    last_attempt: Callable[[str], RunFolder | None] | None = None,
+) -> list[RunState]:
+    """Return the state of each of these runs; `last_attempt` is a faster lookup by run id."""
+    look = last_attempt or partial(read_last_attempt, study)
+    states = {run.run_id: decide_state(run, look(run.run_id), None) for run in runs}
+    submissions = ledger.read_submissions(study)
+    if any(entry.state != "completed" for entry in states.values()):
+        submissions += find_unrecorded_submissions(study, submissions, patient)
+        # Query the queue before the files: a run that ends in between has then left its result.
+        active = query_active_runs(study, submissions, patient)
+        for run in runs:
+            if states[run.run_id].state not in RESULT_STATES or run.run_id in active:
+                last = read_last_attempt(study, run.run_id)
+                states[run.run_id] = decide_state(run, last, active.get(run.run_id))
+    unsure = {key for key, entry in states.items() if is_undecided(entry)}
+    unsure |= list_doubtful_runs(study, submissions, states)
+    for run_id, task in query_ended_runs(study, submissions, unsure).items():
+        states[run_id] = apply_task_end(states[run_id], task)
+    return list(states.values())
+
+
+def read_file_states(study: StudyDir) -> list[RunState]:
+    """Return the states by files alone: started runs count as running, submitted ones as
+    waiting."""
+    submitted = {run_id for entry in ledger.read_submissions(study) for run_id in entry.run_ids}
+    states = []
+    for run in read_plan_as(study.path, Run)[1]:
+        entry = decide_state(run, read_last_attempt(study, run.run_id), None)
+        if entry.state == "lost":
+            entry = replace(entry, state="running", reason=None)
+        elif entry.state == "planned" and run.run_id in submitted:
+            entry = replace(entry, state="pending")
+        states.append(entry)
+    return states
+
+
+def find_unrecorded_submissions(
+    study: StudyDir, submissions: list[Submission], patient: bool
+) -> list[Submission]:
+    """Return what the scheduler accepted before a submit broke off; its jobs are not lost."""
+    if not ledger.find_orphans(study, submissions):
+        return []
+    from steelyard.wrappers.submit.batch_submission import list_unrecorded
+
+    return list_unrecorded(study, patient)
+
+
+def list_doubtful_runs(
+    study: StudyDir, submissions: Sequence[Submission], states: Mapping[str, RunState]
+) -> set[str]:
+    """Return completed runs of schedulers under which run.sh's result may be wrong, and those whose
+    job was not over when it was cancelled: collect follows the accounting."""
+    doubted = {
+        run_id
+        for entry in submissions
+        if entry.scheduler in registry.ENDS_CHILDREN_FIRST
+        for run_id in entry.run_ids
+    }
+    doubted |= {run_id for _, run_id in ledger.read_cancelled(study)}
+    return {run_id for run_id in doubted & states.keys() if states[run_id].state == "completed"}
+
+
+def is_undecided(entry: RunState) -> bool:
+    """Return whether only the scheduler knows the end: without a result, or stopped from
+    outside."""
+    stopped = entry.state == "failed" and study_files.STOPPED.match(entry.reason or "")
+    return bool(stopped) or entry.state in ("lost", "planned")
+
+
+def query_active_runs(
+    study: StudyDir, submissions: Sequence[Submission], patient: bool
+) -> dict[str, Task]:
+    """Return the active runs of all schedulers that the study used."""
+    tasks: dict[str, Task] = {}
+    for scheduler, group in registry.group_by_scheduler(submissions, study.path, patient):
+        tasks |= scheduler.active_runs(group)
+    return tasks
+
+
+def query_ended_runs(
+    study: StudyDir, submissions: Sequence[Submission], run_ids: set[str]
+) -> dict[str, Task]:
+    """Return how those of the given runs ended that are neither active nor have a result."""
+    if not run_ids:
+        return {}
+    from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
+
+    open_ones = [entry for entry in submissions if not run_ids.isdisjoint(entry.run_ids)]
+    cancelled = ledger.read_cancelled(study)
+    tasks: dict[str, Task] = {
+        run_id: Task("cancelled", CANCELLED_BY_US)
+        if (entry.submission_id, run_id) in cancelled
+        else Task("lost", LOST)
+        for entry in open_ones
+        for run_id in entry.run_ids
+    }
+    for scheduler, group in registry.group_by_scheduler(open_ones, study.path):
+        tasks |= scheduler.ended_runs(group)
+    refused = {key: task for key, task in tasks.items() if task.reason == NOT_APPLIED}
+    errors = read_condition_errors(study, open_ones, refused) if refused else {}
+    return {
+        run_id: replace(task, reason=errors.get(run_id, task.reason))
+        if task.reason == NOT_APPLIED
+        else task
+        for run_id, task in tasks.items()
+        if run_id in run_ids
+    }
+
+
+def read_condition_errors(
+    study: StudyDir, submissions: Sequence[Submission], refused: Mapping[str, Task]
+) -> dict[str, str]:
+    """Return why conditions could not be applied, by run: the last refusal in the output of its
+    submission, which runs of equal conditions share; else that of the job's record, because Torque
+    returns no output of a job that its prologue refused."""
+    from steelyard.analysis.collect import network
+    from steelyard.analysis.collect.job_view import find_refusal_reason
+    from steelyard.analysis.collect.record_import import find_default_record_dirs
+    from steelyard.wrappers.schedulers.base import NOT_APPLIED
+
+    errors: dict[str, str] = {}
+    for entry in submissions:
+        outputs = {r: study_files.find_output(study.path, entry, r) for r in entry.run_ids}
+        lines = {path: list(network.read_refusals(path)) for path in set(outputs.values())}
+        for run_id, path in outputs.items():
+            task = refused.get(run_id)
+            if task is None:
+                continue
+            error = lines[path][-1] if lines[path] else None
+            if error is None and task.job_id is not None:
+                error = find_refusal_reason(task.job_id, find_default_record_dirs())
+            nothing = f"{path} may say why" if path.is_file() else "its node's log says why"
+            errors[run_id] = f"{NOT_APPLIED}: {error or nothing}"
+    return errors
+
+
+def apply_task_end(entry: RunState, task: Task) -> RunState:
+    """Return the run's state with the end that its scheduler reports, by the same rule as
+    collect."""
+    folder = entry.folder
+    if entry.state == "completed" and (folder is None or folder.text("job_id") != task.job_id):
+        return entry  # of another job of this run, or of an unknown one
+    report = study_files.SchedulerReport(task.state, task.reason, task.begun)
+    state, reason = study_files.decide_outcome(report, folder)
+    if state == entry.state:
+        return replace(entry, reason=reason)
+    if folder is None and task.state == "completed":  # the job completed without a result
+        state, reason = "lost", task.reason
+    return RunState(entry.run, state, reason, entry.attempt, entry.start_unix_s, folder=folder)
+
+
+def read_last_attempt(study: StudyDir, run_id: str) -> RunFolder | None:
+    """Return the last attempt by its files; None without an attempt."""
+    return study_files.find_last_attempt(study_files.read_run_folders(study.path, run_id))
+
+
+def decide_state(run: Run, last: RunFolder | None, task: Task | None) -> RunState:
+    """Return a run's state from the last attempt's result.json and the run's task in the queue."""
+    attempt = last.attempt if last else None
+    # An attempt without a readable result.json was started.
+    state = last.text("state") or "started" if last else "planned"
+    if task is not None:
+        over = state in RESULT_STATES and last is not None and last.text("job_id") == task.job_id
+        # A waiting task will run, whatever it left before: requeued jobs keep their id.
+        if task.state == "pending" or not over:
+            return RunState(run, task.state, task.reason, attempt, is_stuck=task.is_stuck)
+    if last is None:
+        return RunState(run, state)
+    start = last.number("start_unix_s")
+    if state not in RESULT_STATES:
+        return RunState(run, "lost", LOST, attempt, start, folder=last)
+    end, elapsed = last.number("end_unix_s"), last.number("elapsed_s")
+    return RunState(run, state, last.text("reason"), attempt, start, end, elapsed, last)

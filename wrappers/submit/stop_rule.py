@@ -10,11 +10,11 @@ from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.study import Study
-from steelyard.wrappers.submit import status
+from steelyard.wrappers.submit import run_state
 
 Say = Callable[[str], None]
 MOST_NAMED = 3
-OVER = ("completed", *status.FAILED, *status.CANCELLED)
+OVER = ("completed", *run_state.FAILED, *run_state.CANCELLED)
 
 
 def read_grown_study(study: Study, folder: StudyDir) -> Study:
@@ -31,7 +31,7 @@ def grow_study(study: Study, folder: StudyDir, report: Say) -> Study:
     study = read_grown_study(study, folder)
     if study.stop is None or not folder.plan.is_file():
         return study
-    states = status.read_run_states(folder, patient=True)
+    states = run_state.read_run_states(folder, patient=True)
     open_runs = sum(entry.state not in OVER for entry in states)
     if open_runs:
         report(

@@ -14,7 +14,7 @@ from steelyard.analysis.sources import study_files
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.submit import status
+from steelyard.wrappers.submit import run_state
 from steelyard.wrappers.submit.run_state import RunState
 
 RUN: Mapping[str, Any] = {
@@ -44,7 +44,7 @@ def write(study_dir: Path, **changed: Any) -> Path:
 
 
 def state(study_dir: Path) -> RunState:
-    (found,) = status.read_run_states(StudyDir(study_dir))
+    (found,) = run_state.read_run_states(StudyDir(study_dir))
     return found
 
 

@@ -22,7 +22,7 @@ from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan, sessions, study
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
-from steelyard.wrappers.submit import complete_sessions
+from steelyard.wrappers.submit import collected_sessions
 
 Write = Callable[..., Path]
 Capture = pytest.CaptureFixture[str]
@@ -330,8 +330,8 @@ def test_a_session_stays_settled_until_something_of_it_changes(
     folder = submitted(path, "a")
     session = folder / "a.study"
 
-    def look() -> complete_sessions.SettledSessions:
-        return complete_sessions.SettledSessions(list_sessions(folder))
+    def look() -> collected_sessions.SettledSessions:
+        return collected_sessions.SettledSessions(list_sessions(folder))
 
     assert not look().is_settled(session)
     collected(session)
@@ -359,7 +359,7 @@ def test_a_session_of_which_more_may_come_is_not_settled(
 ) -> None:
     folder = submitted(write_study(), "a")
     collected(folder / "a.study")
-    look = complete_sessions.SettledSessions(list_sessions(folder))
+    look = collected_sessions.SettledSessions(list_sessions(folder))
     look.record(folder / "a.study", states, gaps)
     assert not look.is_settled(folder / "a.study")
 
@@ -369,10 +369,10 @@ def test_figures_that_were_mended_unsettle_all_sessions(slurm: Any, write_study:
     path = write_study(text=text).rename(write_study(text=text).with_name("small.toml"))
     folder = submitted(path, "a")
     collected(folder / "a.study")
-    look = complete_sessions.SettledSessions(list_sessions(folder))
+    look = collected_sessions.SettledSessions(list_sessions(folder))
     look.record(folder / "a.study", {"completed"}, ())
     assert look.is_settled(folder / "a.study")
     path.write_text(text + '[benchmark.figures.rate]\npattern = "x ([0-9]+)"\nunit = "1/s"\n')
-    assert not complete_sessions.SettledSessions(list_sessions(folder)).is_settled(
+    assert not collected_sessions.SettledSessions(list_sessions(folder)).is_settled(
         folder / "a.study"
     )

@@ -17,7 +17,7 @@ from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.submit import status
+from steelyard.wrappers.submit import run_state, status
 
 GOLDEN = Path(__file__).parent / "golden"
 Write = Callable[..., Path]
@@ -330,7 +330,7 @@ def test_right_after_cancel_runs_are_cancelled_and_not_lost(slurm: Any, write_st
     assert cli.main(["cancel", str(path)]) == 0
     found = status.read_progress(folder_of(path).path)
     assert (found.cancelled, found.failed) == (16, 0)
-    assert {one.reason for one in found.failures} == {status.CANCELLED_BY_US}
+    assert {one.reason for one in found.failures} == {run_state.CANCELLED_BY_US}
     slurm.change(accounting=True)
     assert cli.main(["submit", str(path)]) == 0  # once more: nobody has cancelled these
     slurm.end_jobs()

@@ -13,7 +13,7 @@ import pytest
 
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import study_files
-from steelyard.wrappers.submit import state_cache, status
+from steelyard.wrappers.submit import run_state, state_cache
 from steelyard.wrappers.submit.run_state import RunState
 
 from .ended_study import FIRST, RUNS, planned, settle, told
@@ -53,7 +53,9 @@ def test_what_a_look_tells_of_a_run_is_the_same(study: Path) -> None:
     def states() -> list[RunState]:
         with state_cache.StateCache(study) as looks:
             runs = study_files.read_plan(study).runs
-            return [status.decide_state(run, looks.last_attempt(run.run_id), None) for run in runs]
+            return [
+                run_state.decide_state(run, looks.last_attempt(run.run_id), None) for run in runs
+            ]
 
     first = states()
     again = states()

@@ -20,7 +20,7 @@ from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
-from steelyard.wrappers.submit import status, time_left
+from steelyard.wrappers.submit import run_state, status, time_left
 from steelyard.wrappers.submit.run_state import RunState
 
 Finish = Callable[..., None]
@@ -36,7 +36,7 @@ def runs_of(study: StudyDir) -> list[Run]:
 
 
 def states(study: StudyDir) -> dict[str, str]:
-    return {entry.run.run_id: entry.state for entry in status.read_run_states(study)}
+    return {entry.run.run_id: entry.state for entry in run_state.read_run_states(study)}
 
 
 def test_a_fresh_study_waits_with_the_queues_reason(study: StudyDir) -> None:
@@ -106,7 +106,7 @@ def test_without_accounting_a_run_that_left_nothing_is_lost(study: StudyDir, slu
     slurm.change(accounting=False)
     found = status.read_progress(study.path)
     assert {failure.state for failure in found.failures} == {"lost"}
-    assert found.failures[0].reason == status.LOST
+    assert found.failures[0].reason == run_state.LOST
 
 
 def test_a_run_that_was_stopped_is_what_sacct_calls_it(

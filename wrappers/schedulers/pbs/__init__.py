@@ -14,7 +14,7 @@ SUBMISSION.runs. Variables of the submitting shell are in SUBMISSION.env, readab
 repeated for 120 s, then it is an error. qsub is never blindly repeated: after a lost answer the job
 is looked for by its name, and submitted only if the server has none. A server that keeps no ended
 jobs finds only active ones. A query about jobs of another server is an error, not the answer that
-they have ended. Where the accounting does not answer, ended runs are unknown here; `submit.status`
+they have ended. Where the accounting does not answer, ended runs are unknown here; `submit.run_state`
 decides what that means.
 
 A condition without Steelyard's prologue or hook on the nodes is refused before qsub. The room reads

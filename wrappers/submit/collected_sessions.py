@@ -1,4 +1,4 @@
-"""Complete sessions, which `steelyard collect` of all sessions skips.
+"""Sessions that are collected completely, which `steelyard collect` of all sessions skips.
 
 A session is complete after a collect that found all runs ended and nothing missing (or a week after
 the last submission). Then .settled in its folder has the identity of its plan, submissions and
@@ -22,11 +22,11 @@ from steelyard.analysis.store import database
 from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.study.folder import StudyDir
-from steelyard.wrappers.submit import status, user_figure_updates
+from steelyard.wrappers.submit import output_pattern_updates, run_state
 
 FILE = ".settled"
 FILES = (study_files.PLAN_FILE, study_files.SUBMISSIONS_FILE, database.FILE_NAME)
-OPEN = ("planned", *status.RUNNING, *status.WAITING)
+OPEN = ("planned", *run_state.RUNNING, *run_state.WAITING)
 PATIENCE_S = 7 * 86400.0  # for records and accounting that come late
 # Gaps that a later collect does not close: they concern the runs' own results.
 LASTING = frozenset(("result", "output", "figure", "clock", "record_version"))
@@ -38,7 +38,7 @@ class SettledSessions:
     def __init__(self, sessions: Iterable[Session]) -> None:
         self.sessions = list(sessions)
         first = self.sessions[0].folder if self.sessions else Path()
-        self._figures = figures_digest(user_figure_updates.find_study_file(first, None))
+        self._figures = figures_digest(output_pattern_updates.find_study_file(first, None))
 
     def list_unsettled(self) -> list[Session]:
         """Return the sessions that need a collect, by number."""
@@ -93,9 +93,9 @@ def figures_digest(file: Path | None) -> str | None:
 
 def list_waiting_sessions(sessions: Iterable[Session]) -> list[Session]:
     """Return the sessions whose files have runs that may wait or run."""
-    busy = (*status.RUNNING, *status.WAITING)
+    busy = (*run_state.RUNNING, *run_state.WAITING)
     return [
         one
         for one in sessions
-        if any(run.state in busy for run in status.read_file_states(StudyDir(one.folder)))
+        if any(run.state in busy for run in run_state.read_file_states(StudyDir(one.folder)))
     ]

@@ -1,8 +1,7 @@
-"""Updates a plan with figures that were changed or added after its runs: collect reads them from
-kept output.
+"""Updates a plan's patterns for figures in the output that were changed or added after its runs.
 
-A pattern is not executed, so a run's id does not depend on it. The plan contains the figures, and
-`collect` updates them from the study file."""
+A pattern is not executed, so a run's id does not depend on it. The plan contains the patterns.
+`collect` updates them from the study file, then reads the figures from kept output."""
 
 from __future__ import annotations
 
