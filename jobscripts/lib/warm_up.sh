@@ -1,6 +1,6 @@
 #!/bin/bash
 # Warm-ups of a client: unmeasured executions of sy_client before the measured one. Part of steelyard.sh;
-# called by client_life_cycle.sh.
+# called by client_main.sh.
 
 # Execute the warm-ups, before the client reports `ready`, so that the clients still start together. The
 # output is in ATTEMPT/warm-up.N; a warm-up that fails fails the run.
