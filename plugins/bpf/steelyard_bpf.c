@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "base/number.h"
 #include "bpf/job.h"

@@ -8,7 +8,7 @@
 
 #include <slurm/spank.h>
 
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "conditions.h"
 #include "job/comment.h"

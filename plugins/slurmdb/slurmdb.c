@@ -4,7 +4,7 @@
 
 #include <slurm/slurm.h>
 
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "slurmdb.h"
 
 static const char help[] =

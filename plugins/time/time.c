@@ -10,7 +10,7 @@
  *
  * Linked statically: it is brought into images whose C library may be any. */
 #include "base/clock.h"
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/sample_line.h"
 #include "counters/command_usage.h"
 #include "counters/processes.h"

@@ -18,6 +18,7 @@
 
 #include "tap.h"
 
+#include "base/descriptors.h"
 #include "base/json_document.h"
 #include "base/exec.h"
 #include "base/file.h"

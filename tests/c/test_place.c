@@ -7,6 +7,7 @@
 
 #include "../../plugins/node/base/folder.h"
 #include "../../plugins/node/job/config.h"
+#include "record/record_folder.h"
 
 static char top[] = "/tmp/steelyard-test-XXXXXX";
 

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/number.h"
 #include "tap.h"
 
 #include "../../plugins/node/job/comment.c"
 #include "../../plugins/slurm/config.c"
 #include "../../plugins/slurm/job_cgroup.c"
 #include "../../plugins/node/job/job_options.c"
+#include "base/sampling_rate.h"
 
 static char *format_comment(const struct sy_comment *comment)
 {

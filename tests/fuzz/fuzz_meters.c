@@ -5,7 +5,6 @@
 #include <fcntl.h>
 
 #include "base/clock.h"
-#include "base/folder.h"
 #include "meters/meters.h"
 #include "meters/readers.h"
 

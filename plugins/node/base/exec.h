@@ -1,4 +1,4 @@
-/* Processes that this one starts: what they inherit, how long they may take, what they wrote.
+/* Programs and functions that are run and waited for: how long they may take, what they wrote.
  *
  * A program is run without a shell, from fixed folders, with an environment of one variable or two.
  * A function is run in a process of its own where it may hang (a file system that does not answer)
@@ -7,7 +7,7 @@
  * pipe: neither side can block, and no SIGPIPE reaches the program that loaded us.
  *
  * Processes that outlive the one that starts them are in job/spawn.h; what they write comes through
- * pipes, which are read here within a limit. */
+ * pipes (descriptors.h). */
 #ifndef STEELYARD_BASE_EXEC_H
 #define STEELYARD_BASE_EXEC_H
 
@@ -60,35 +60,8 @@ char *sy_run_text(const char *const *argv, const char *input, struct sy_error *e
 char *sy_run_function(int limit_ms, int (*function)(const void *context, int out),
 		      const void *context, struct sy_error *err);
 
-/* The reading end of a pipe. What comes is in `text`, cut at `size` and ended by NUL. */
-struct sy_pipe {
-	int fd;
-	char *text;
-	size_t size, length;
-};
-
-#define SY_PIPES_MAX 2
-
-/* Read pipes until their writers have closed all of them, for `limit_ms` at most; then they are
- * closed. False: one was still open. A writer never waits for us: what has no room is dropped. */
-bool sy_read_pipes(struct sy_pipe *pipes, int count, int limit_ms);
-
-/* For the moment between fork and exec, hence system calls only: fds[i] becomes descriptor i (-1:
- * /dev/null), every other one is closed. `count`: SY_KEPT_MAX at most. */
-#define SY_KEPT_MAX 6
-void sy_keep_descriptors(const int *fds, int count);
-
-/* At a program's start: no file of ours becomes a standard stream that our parent has closed. */
-void sy_open_streams(void);
-
-/* Point descriptors 0 to `last` to /dev/null: who waits for their end does not wait for us. */
-void sy_silence_streams(int last);
-
 /* The program of that name in the folder of another one; false: that one's path has no folder, or
  * it is too long. */
 bool sy_program_beside(const char *program, const char *name, char *path, size_t size);
-
-/* Likewise: close every descriptor from `first` on. */
-void sy_close_from(int first);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/number.h"
+#include "base/fnv_hash.h"
 #include "base/rights.h"
 #include "bpf/call.h"
 #include "bpf/pins.h"

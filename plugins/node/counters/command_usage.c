@@ -1,7 +1,7 @@
 #include "counters/command_usage.h"
 
 #include "base/clock.h"
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "counters/parse.h"
 

@@ -2,8 +2,8 @@
 #include "doctor/doctor.h"
 
 #include "base/json_document.h"
-#include "base/folder.h"
 #include "record/record_files.h"
+#include "record/record_folder.h"
 
 #include <stdarg.h>
 #include <stdio.h>

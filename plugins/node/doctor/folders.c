@@ -2,10 +2,11 @@
 #include "doctor/doctor.h"
 
 #include "base/file.h"
-#include "base/folder.h"
 #include "base/json_document.h"
-#include "record/unfinished_records.h"
+#include "base/trusted_folder.h"
 #include "record/record_files.h"
+#include "record/record_folder.h"
+#include "record/unfinished_records.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/folder.h"
-#include "base/number.h"
+#include "base/sampling_rate.h"
+#include "base/trusted_folder.h"
 #include "netem/policy/policy.h"
 
 #define FILE_SIZE 65536

@@ -1,6 +1,6 @@
 #include "job/job_options.h"
 
-#include "base/number.h"
+#include "base/sampling_rate.h"
 #include "netem/spec/values.h"
 
 #include <inttypes.h>

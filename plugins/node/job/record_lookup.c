@@ -1,7 +1,7 @@
 #include "job/config.h"
 
 #include "base/file.h"
-#include "base/folder.h"
+#include "record/record_folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "job/config.h"
 
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/trusted_folder.h"
 #include "record/record_files.h"
 
 #include <errno.h>

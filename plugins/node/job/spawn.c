@@ -1,6 +1,6 @@
 #include "job/spawn.h"
 
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 #include "job/state.h"
 
 #include "base/clock.h"
-#include "base/json_document.h"
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/json_document.h"
+#include "base/trusted_folder.h"
 #include "counters/process_alive.h"
 #include "counters/process_list.h"
 

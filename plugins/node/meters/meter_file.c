@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/folder.h"
 #include "base/number.h"
+#include "base/trusted_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #include "meters/meters.h"
 
 #include "base/clock.h"
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/rights.h"
 
 #include <fcntl.h>

@@ -1,10 +1,10 @@
 #include "netem/state.h"
 
-#include "base/json_document.h"
 #include "base/error.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/json_document.h"
+#include "base/trusted_folder.h"
 #include "counters/process_alive.h"
 #include "counters/process_list.h"
 

@@ -1,8 +1,8 @@
 #include "netem/condition.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/json_document.h"
-#include "base/exec.h"
 #include "netem/spec/spec.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* steelyard-node sample: measure a command, or the processes of a job. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/folder.h"
-#include "base/number.h"
+#include "base/sampling_rate.h"
+#include "base/trusted_folder.h"
 #include "program/commands.h"
 #include "program/option_parser.h"
 #include "record/record_files.h"

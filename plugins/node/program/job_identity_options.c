@@ -1,6 +1,6 @@
 #include "program/job_identity_options.h"
 
-#include "base/folder.h"
+#include "base/trusted_folder.h"
 #include "netem/spec/values.h"
 
 #include <string.h>

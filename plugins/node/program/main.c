@@ -1,5 +1,5 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/json_document.h"
 #include "counters/command_usage.h"
 #include "program/commands.h"

@@ -2,6 +2,7 @@
 
 #include "base/json_document.h"
 #include "base/number.h"
+#include "base/sampling_rate.h"
 #include "counters/parse.h"
 
 #include <ctype.h>

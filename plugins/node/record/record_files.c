@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/json_document.h"
 #include "base/file.h"
-#include "base/folder.h"
+#include "record/record_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "base/folder.h"
 #include "record/record.h"
+#include "record/record_folder.h"
 
 struct sy_recordfile {
 	int dir;			 /* the job's folder, or -1 */

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/folder.h"
+#include "base/trusted_folder.h"
 #include "record/record_files.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 #include "sampler/loader.h"
 
 #include "base/clock.h"
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "bpf/pins.h"
 

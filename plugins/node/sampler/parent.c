@@ -1,7 +1,7 @@
 #include "sampler/parent.h"
 
 #include "base/clock.h"
-#include "base/exec.h"
+#include "base/descriptors.h"
 #include "base/file.h"
 #include "base/kernel_uapi.h"
 #include "meters/meters.h"
