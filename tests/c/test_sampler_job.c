@@ -3,7 +3,7 @@
 #include "tap.h"
 
 #include "actors.h"
-#include "counters/process_list.h"
+#include "counters/process_reading.h"
 #include "record/record.h"
 #include "sampler/job.h"
 #include "sampler/job_totals.h"

@@ -2,7 +2,8 @@
  * what of it is the job's.
  *
  * - of a job: its cgroup (cgroup.h; where Slurm's holds more than the job, step_cgroups.h), its
- *   processes (processes.h, process_list.h, process_members.h), and its TCP connections
+ *   processes (processes.h, process_list.h, process_reading.h,
+ *   process_members.h), and its TCP connections
  *   (job_connections.h);
  * - of a command that we wait for: command_usage.h;
  * - of the whole node (this header): energy (meters/), network devices (netdev_inventory.h), TCP,
@@ -18,6 +19,7 @@
 #ifndef STEELYARD_COUNTERS_NODE_H
 #define STEELYARD_COUNTERS_NODE_H
 
+#include "base/quantities.h"
 #include "base/sample_line.h"
 #include "counters/netdev_inventory.h"
 #include "meters/meters.h"

@@ -1,5 +1,4 @@
-/* The list of a job's processes, and what each has used: read from /proc/PID/stat, /proc/PID/io and
- * its CPU clock, which shows at a tenth of the price whether anything has changed.
+/* The list of a job's processes, and what each has used (process_reading.h reads it).
  *
  * A process of the list is a root (only the children that it has waited for count), or counts
  * itself and those children. One that is older than the sampler counts from then on. */
@@ -116,8 +115,6 @@ struct sy_processes {
 	uint16_t index[1 << SY_INDEX_BITS]; /* by id: places in `process`, from 1 */
 };
 
-/* --- the list --- */
-
 struct sy_process *sy_process_find(struct sy_processes *all, pid_t pid);
 
 /* A new one, read once: NULL when it is gone already, or there is no room. */
@@ -133,27 +130,5 @@ void sy_processes_index(struct sy_processes *all);
 void sy_process_close(struct sy_processes *all, struct sy_process *process);
 
 void sy_usage_add(struct sy_usage *sum, const struct sy_usage *more);
-
-/* --- reading --- */
-
-/* The CPU clock of a process, ns; -1 when there is none of that id (threads have none). */
-int64_t sy_process_clock_ns(pid_t pid);
-
-/* What of a process that has run is read again. */
-struct sy_turn {
-	bool stat, io;
-};
-
-#define SY_EVERYTHING ((struct sy_turn){true, true})
-
-/* Read one process; marks it `gone` when it is. */
-void sy_process_read(struct sy_processes *all, struct sy_process *process, struct sy_turn turn);
-
-/* Read only its clock, after all others were read; marks it `gone` when it is. */
-void sy_process_check(struct sy_process *process);
-
-/* Read PID/FILE once, into `buffer`: its length, or -errno. `fd` keeps it open, when it may. */
-ssize_t sy_process_file(struct sy_processes *all, pid_t pid, const char *file, int *fd,
-			char *buffer, size_t size);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/kernel_uapi.h"
 #include "counters/parse.h"
 #include "counters/process_alive.h"
+#include "counters/process_reading.h"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -5,6 +5,7 @@
 #include "counters/process_alive.h"
 #include "counters/process_members.h"
 #include "counters/process_list.h"
+#include "counters/process_reading.h"
 
 #include <errno.h>
 #include <fcntl.h>

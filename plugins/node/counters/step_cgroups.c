@@ -1,6 +1,7 @@
 #include "counters/step_cgroups.h"
 
 #include "counters/process_list.h"
+#include "counters/process_reading.h"
 
 #include <stdio.h>
 #include <string.h>

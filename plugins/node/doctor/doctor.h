@@ -79,6 +79,10 @@ void sy_doctor_check_plugin(struct sy_doctor *doctor);
 bool sy_doctor_find_sibling(const struct sy_doctor *doctor, const char *name,
 			    char path[SY_PATH_SIZE]);
 
+/* Call `visit` with the visible names in a folder below `top` until it returns false. */
+void sy_doctor_visit_names(int top, const char *name, bool (*visit)(void *, const char *),
+			   void *context);
+
 /* Ask for the record folder's file system, at most 2 s: sets `folder_hangs`. */
 void sy_doctor_try_record_folder(struct sy_doctor *doctor);
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "base/quantities.h"
 #include "base/sample_line.h"
 #include "job/job_options.h"
 

@@ -5,7 +5,6 @@
 #include "base/json_document.h"
 #include "base/trusted_folder.h"
 #include "counters/process_alive.h"
-#include "counters/process_list.h"
 
 #include <dirent.h>
 #include <errno.h>

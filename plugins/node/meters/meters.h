@@ -19,6 +19,7 @@
 #ifndef STEELYARD_METERS_METERS_H
 #define STEELYARD_METERS_METERS_H
 
+#include "base/quantities.h"
 #include "base/sample_line.h"
 #include "meters/energy.h"
 #include "meters/meter.h"

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/quantities.h"
 #include "base/sample_line.h"
 #include "meters/energy.h"
 

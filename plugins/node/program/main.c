@@ -1,7 +1,7 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
 #include "base/descriptors.h"
 #include "base/json_document.h"
-#include "counters/command_usage.h"
+#include "counters/command_process.h"
 #include "program/commands.h"
 #include "program/option_parser.h"
 

@@ -3,6 +3,7 @@
 #include "sampler/sampler.h"
 
 #include "bpf/job.h"
+#include "counters/command_process.h"
 #include "sampler/parent.h"
 
 #include <signal.h>

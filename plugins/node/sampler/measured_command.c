@@ -2,6 +2,7 @@
 #include "sampler/sampler.h"
 
 #include "bpf/job.h"
+#include "counters/command_process.h"
 #include "counters/command_usage.h"
 #include "sampler/parent.h"
 

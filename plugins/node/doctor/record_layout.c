@@ -1,4 +1,4 @@
-/* How records lie in their folder, whether it is swept, and what waits in this node's spool. */
+/* How records lie in their folder (by day, flat), and whether a sweep packs them. */
 #include "doctor/doctor.h"
 
 #include "base/file.h"
@@ -12,13 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MANY	    100000		    /* entries from which on a folder is slow to list */
-#define LOCK	    ".steelyard-sweep.lock" /* touched when a sweep has done all it was to do */
-#define SWEPT_DAYS  3			    /* a sweep every night may miss one */
-#define LOOSE_DAYS  30			    /* a sweep packs after 7 days by default */
-#define HAND_ON_S   3600		    /* the spool's timer comes every five minutes */
-#define RECORD_SIZE 65536
-#define UNFINISHED  "\"end_unix_s\": null"
+#define MANY	   100000		   /* entries from which on a folder is slow to list */
+#define LOCK	   ".steelyard-sweep.lock" /* touched when a sweep has done all it was to do */
+#define SWEPT_DAYS 3			   /* a sweep every night may miss one */
+#define LOOSE_DAYS 30			   /* a sweep packs after 7 days by default */
 
 static bool is_digits(const char *text, size_t length)
 {
@@ -34,9 +31,8 @@ static bool is_month(const char *name)
 	return strlen(name) == 7 && is_digits(name, 4) && name[4] == '-' && is_digits(name + 5, 2);
 }
 
-/* Call `visit` with the visible names in a folder below `top` until it returns false. */
-static void visit_names(int top, const char *name, bool (*visit)(void *, const char *),
-			void *context)
+void sy_doctor_visit_names(int top, const char *name, bool (*visit)(void *, const char *),
+			   void *context)
 {
 	int fd = openat(top, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	cleanup_dir DIR *folder = fd < 0 ? NULL : fdopendir(fd);
@@ -77,7 +73,7 @@ static bool visit_entry(void *context, const char *name)
 	if (!is_month(name))
 		return ++found->flat < MANY;
 	found->month = name;
-	visit_names(found->top, name, visit_day, found);
+	sy_doctor_visit_names(found->top, name, visit_day, found);
 	return true;
 }
 
@@ -120,7 +116,7 @@ static int open_layout(struct layout *found, const char *path)
 {
 	*found = (struct layout){.top = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
 	if (found->top >= 0)
-		visit_names(found->top, ".", visit_entry, found);
+		sy_doctor_visit_names(found->top, ".", visit_entry, found);
 	return found->top;
 }
 
@@ -184,84 +180,4 @@ void sy_doctor_check_sweep(struct sy_doctor *doctor)
 		lock.st_mtime = 0;
 	report_sweep(doctor, &found, lock.st_mtime);
 	(void)close(found.top);
-}
-
-/* Records in the spool. */
-struct spool {
-	int top;
-	const char *job;
-	long over, running;
-	time_t oldest; /* of those that are over */
-};
-
-/* A record that cannot be read counts as finished: it exists, and its reader should be root. */
-static bool is_running(int folder, const char *path)
-{
-	char text[RECORD_SIZE];
-	cleanup_close int fd = openat(folder, path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd >= 0 && (sy_read_fd(fd, text, sizeof(text)) <= 0 || strstr(text, UNFINISHED));
-}
-
-static bool visit_file(void *context, const char *name)
-{
-	struct spool *spool = context;
-	char path[2 * 256];
-	struct stat info;
-
-	(void)snprintf(path, sizeof(path), "%.255s/%.255s", spool->job, name);
-	if (!sy_ends_with(name, ".json") ||
-	    fstatat(spool->top, path, &info, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(info.st_mode))
-		return true;
-	if (is_running(spool->top, path)) {
-		spool->running++;
-		return true;
-	}
-	if (!spool->over++ || info.st_mtime < spool->oldest)
-		spool->oldest = info.st_mtime;
-	return true;
-}
-
-static bool visit_job(void *context, const char *name)
-{
-	struct spool *spool = context;
-
-	spool->job = name;
-	visit_names(spool->top, name, visit_file, spool);
-	return spool->over + spool->running < MANY;
-}
-
-static void report_spool(struct sy_doctor *doctor, const struct spool *spool)
-{
-	const char *path = doctor->spool_dir, *records = doctor->config.record_dir;
-	long hours = (long)(time(NULL) - spool->oldest) / 3600;
-
-	if (!sy_records_by_day(records) && !sy_doctor_uses_spool(doctor))
-		sy_doctor_add(doctor, "spool", SY_WARNING,
-			      "mount it; where it is mounted make the mark, once, as its owner: "
-			      "touch RECORD_DIR/" SY_RECORDS_MARK " (docs/records.md)",
-			      "%s bears no mark %s: records go to %s, where %ld wait", records,
-			      SY_RECORDS_MARK, path, spool->over + spool->running);
-	else if (spool->over && time(NULL) - spool->oldest > HAND_ON_S)
-		sy_doctor_add(doctor, "spool", SY_WARNING,
-			      "as root: steelyard-forward SPOOL RECORD_DIR NAME says why; by a "
-			      "timer: docs/records.md, \"A spool on every node\"",
-			      "%ld records that are over lie in %s, the oldest for %ld hours: "
-			      "nobody sends them on",
-			      spool->over, path, hours);
-	else
-		sy_doctor_add(doctor, "spool", SY_OK, "",
-			      "%s: %ld records to be sent on, %ld of jobs that run", path,
-			      spool->over, spool->running);
-}
-
-void sy_doctor_check_spool(struct sy_doctor *doctor)
-{
-	struct spool spool = {.top = open(doctor->spool_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
-
-	if (spool.top < 0)
-		return; /* this node has none */
-	visit_names(spool.top, ".", visit_job, &spool);
-	report_spool(doctor, &spool);
-	(void)close(spool.top);
 }
