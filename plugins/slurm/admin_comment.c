@@ -13,6 +13,7 @@
 #include "conditions.h"
 #include "job/comment.h"
 #include "job/conditions.h"
+#include "job/node_log.h"
 #include "options.h"
 #include "sampler_launch.h"
 

@@ -9,7 +9,7 @@
 #include <slurm/spank.h>
 
 #include "base/error.h"
-#include "job/command.h"
+#include "job/node_command.h"
 #include "job/protected_addresses.h"
 #include "step.h"
 

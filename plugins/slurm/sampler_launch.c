@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/exec.h"
+#include "job/sampler_launch.h"
 #include "job_cgroup.h"
 #include "sampler/loader.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "config.h"
-#include "job/command.h"
+#include "job/node_command.h"
 #include "job_facts.h"
 #include "step.h"
 

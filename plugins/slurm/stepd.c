@@ -7,22 +7,23 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "admin_comment.h"
 #include "base/file.h"
+#include "children_usage.h"
 #include "cold_cache.h"
 #include "conditions.h"
 #include "config.h"
 #include "counters/cgroup.h"
-#include "job_cgroup.h"
 #include "exclusive.h"
-#include "admin_comment.h"
-#include "job/control_socket_path.h"
-#include "job/kernel_count.h"
-#include "sampler_launch.h"
-#include "options.h"
-#include "job/sampler_messages.h"
-#include "own_gpus.h"
-#include "children_usage.h"
 #include "job/config.h"
+#include "job/control_sockets.h"
+#include "job/kernel_count.h"
+#include "job/node_log.h"
+#include "job/sampler_messages.h"
+#include "job_cgroup.h"
+#include "options.h"
+#include "own_gpus.h"
+#include "sampler_launch.h"
 #include "step.h"
 
 #define LAST_WORDS_MS 1000 /* a sampler that only starts takes ten messages, then none */

@@ -11,12 +11,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "job/cgroup_exit.h"
 #include "job/conditions.h"
 #include "job/config.h"
-#include "job/control_socket_path.h"
-#include "sampler/control_socket.h"
+#include "job/control_sockets.h"
 #include "job/job_options.h"
-#include "job/spawn.h"
+#include "sampler/control_socket.h"
 
 struct told {
 	enum sy_user_option which;

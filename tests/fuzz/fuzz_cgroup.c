@@ -2,9 +2,8 @@
  * below /sys/fs/cgroup. */
 #include "fuzz.h"
 
-#include "job/spawn.h"
-
 #include "../../plugins/slurm/job_cgroup.c"
+#include "job/cgroup_exit.h"
 
 static void must_lead_out(const char *text, sy_egress_rule rule)
 {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "meters/idle_power.h"
+#include "meters/idle_power_setting.h"
 
 #define MOST_NAME 64 /* fnmatch(3) may take long of longer ones, and no scheduler has any */
 

@@ -6,7 +6,7 @@
 #include "base/trusted_folder.h"
 #include "record/record_files.h"
 #include "record/record_folder.h"
-#include "record/unfinished_records.h"
+#include "record/waiting_samplers.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* The sources of joules on this node, and the administrator's idle power. */
 #include "doctor/doctor.h"
 
-#include "base/json_document.h"
 #include "base/file.h"
-#include "meters/idle_power.h"
+#include "base/json_document.h"
+#include "meters/idle_power_setting.h"
 #include "probe/probe.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "job/comment.h"
-#include "job/config.h"
+#include "job/record_lookup.h"
 
 #define LATE_S	    60	/* the limit for a second report of one end */
 #define EARLIER_MAX 100 /* in a state's 8 KB */

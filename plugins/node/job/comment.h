@@ -8,7 +8,6 @@
 #include <time.h>
 
 #include "base/quantities.h"
-#include "base/sample_line.h"
 #include "job/job_options.h"
 
 /* Whether the job has the node for itself. */

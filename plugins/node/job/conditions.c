@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "netem/netem.h"
 #include "netem/spec/spec.h"
-#include "record/unfinished_records.h"
+#include "record/stale_conditions.h"
 
 #define DOCUMENT_SIZE 262144 /* of sites each link has its own in it */
 /* Less than Slurm's UnkillableStepTimeout (60 s): a step that hangs longer drains its node.

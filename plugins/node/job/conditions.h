@@ -8,11 +8,11 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "job/protected_addresses.h"
-#include "job/command.h"
-#include "job/sampler_messages.h"
 #include "job/config.h"
 #include "job/job_options.h"
+#include "job/node_command.h"
+#include "job/protected_addresses.h"
+#include "job/sampler_messages.h"
 
 struct sy_shape_request {
 	const char *text; /* canonical */

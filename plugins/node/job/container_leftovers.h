@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#include "job/command.h"
+#include "job/node_command.h"
 
 #define SY_LEFTOVERS_OF_ANYBODY ((uid_t)-1)
 

@@ -1,4 +1,4 @@
-/* A job ends on this node, by its scheduler's message or detected by a sweep. */
+/* A job ends on this node, by its scheduler's message; or one that a sweep (sweep.c) has found. */
 #include "job/job.h"
 
 #include <jansson.h>
@@ -11,18 +11,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/json_document.h"
 #include "base/kernel_uapi.h"
-#include "base/file.h"
-#include "job/conditions.h"
-#include "bpf/pins.h"
-#include "job/control_socket_path.h"
-#include "job/kernel_count.h"
-#include "job/config.h"
-#include "job/command.h"
-#include "job/container_leftovers.h"
-#include "job/sampler_messages.h"
 #include "job/accounting_report.h"
+#include "job/conditions.h"
+#include "job/container_leftovers.h"
+#include "job/control_sockets.h"
+#include "job/node_command.h"
+#include "job/node_log.h"
+#include "job/sampler_messages.h"
 #include "sampler/control_socket.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */
@@ -30,9 +28,8 @@
 #define ANSWER_MS 500
 #define END_MS	  3500 /* for the sampler's last messages, and its own end */
 #define FOLDER_MS 1000
-#define BEGIN_S	  60 /* of a job that has just begun processes may still come */
 
-static struct sy_command_job make_command(const struct sy_job_end *job)
+struct sy_command_job sy_make_end_command(const struct sy_job_end *job)
 {
 	return (struct sy_command_job){.program = {.path = job->program,
 						   .run_dir = job->config.run_dir,
@@ -43,7 +40,7 @@ static struct sy_command_job make_command(const struct sy_job_end *job)
 
 static void undo_conditions(const struct sy_job_end *job, const char *by)
 {
-	struct sy_command_job command = make_command(job);
+	struct sy_command_job command = sy_make_end_command(job);
 	struct sy_error err;
 
 	if (sy_conditions_finish(&command, by, &err) < 0)
@@ -133,7 +130,7 @@ static void log_leftover(const char *line)
 
 static void remove_leftovers(const struct sy_job_end *job, const struct sy_job_state *state)
 {
-	struct sy_command_job command = make_command(job);
+	struct sy_command_job command = sy_make_end_command(job);
 	const json_t *user = json_object_get(state->json, "user_id");
 
 	ending = job;
@@ -185,82 +182,4 @@ void sy_job_give_up(const struct sy_job_end *job, struct sy_job_state *state)
 	(void)end_sampler(job, sy_job_state_process(state, "sampler"), "end", totals,
 			  sizeof(totals));
 	sy_job_state_remove(state);
-}
-
-void sy_job_sweep_leftovers(const struct sy_job_end *job)
-{
-	struct sy_command_job command = make_command(job);
-	struct sy_error err;
-
-	if (sy_conditions_undo_stale(&command, "next job", &err) < 0)
-		sy_log_write(job->config.run_dir, job->node, "-",
-			     "network conditions of dead jobs not undone: %s", err.text);
-	sy_remove_stale_sockets(job->config.run_dir, job->node);
-	sy_finish_records(&command.program, job->node);
-	sy_leftovers_sweep(&command.program);
-}
-
-static bool is_alive(const struct sy_job_sweep *sweep, const char *job_id)
-{
-	for (int i = 0; i < sweep->alive_count; i++)
-		if (!strcmp(sweep->alive[i], job_id))
-			return true;
-	return !sweep->knows_alive;
-}
-
-/* NULL: the job continues, or may still begin. */
-static const char *find_end_reason(const struct sy_job_sweep *sweep,
-				   const struct sy_job_state *state, const char *job_id)
-{
-	bool sampled = sy_job_state_process(state, "sampler") > 0;
-	bool begun = json_is_true(json_object_get(state->json, "begun"));
-	bool known = is_alive(sweep, job_id);
-
-	if ((known && sampled && begun) || state->age_s < BEGIN_S || sy_job_state_job_lives(state))
-		return NULL;
-	return !known	  ? "the scheduler does not know it any more"
-	       : !sampled ? "its sampler and its processes are gone"
-			  : "its begin was killed, and nothing of it has come";
-}
-
-static void sweep_job(const struct sy_job_sweep *sweep, const char *job_id)
-{
-	cleanup_job_state struct sy_job_state state = SY_JOB_STATE_NONE;
-	struct sy_job_end job = sweep->job;
-	const char *reason, *message;
-
-	job.job_id = job_id;
-	if (sy_job_state_open(&state, job.config.run_dir, job.node, job_id, false, 0, NULL) != 0)
-		return; /* another process works on it */
-	message = json_string_value(json_object_get(state.json, "job_id"));
-	if (message && strcmp(message, job_id) != 0)
-		return; /* of a node whose name is ours, a point, and more */
-	reason = find_end_reason(sweep, &state, job_id);
-	if (!reason)
-		return;
-	sy_job_abandon(&job, &state, reason);
-	sy_job_state_remove(&state);
-}
-
-/* Remove leftovers of killed samplers and killed loaders. */
-static void sweep_bpf(const struct sy_job_end *job)
-{
-	const struct sy_node_program program = make_command(job).program;
-	char path[SY_PATH_SIZE];
-	const char *bpf = sy_counted_program(true, job->program, path);
-
-	sy_counted_retry(&program);
-	if (bpf && sy_bpf_has_pins(SY_BPF_BASE))
-		sy_sweep_bpf(&program, bpf);
-}
-
-void sy_job_sweep(const struct sy_job_sweep *sweep)
-{
-	json_t *list = sy_job_states(sweep->job.config.run_dir, sweep->job.node), *id;
-	size_t i;
-
-	json_array_foreach(list, i, id) sweep_job(sweep, json_string_value(id));
-	json_decref(list);
-	sy_job_sweep_leftovers(&sweep->job);
-	sweep_bpf(&sweep->job);
 }

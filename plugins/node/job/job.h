@@ -2,17 +2,17 @@
  * hooks start a program: `steelyard-node job begin`, `end` and `sweep`. Slurm's plugin, which lives
  * in the job's own daemons, uses the same parts in its own order (plugins/slurm/step.h).
  *
- * begin (begin.c) starts the sampler as a process of its own (command.h, spawn.h), sends it what is
- * known of the job (sampler_messages.h), and puts the network conditions and the cold cache in
- * place (conditions.h). What it has begun is in a state file, locked while somebody works on it
+ * begin (begin.c) starts the sampler as a process of its own (sampler_launch.h, spawn.h), sends it
+ * what is known of the job (sampler_messages.h), and puts the network conditions and the cold cache
+ * in place (conditions.h). What it has begun is in a state file, locked while somebody works on it
  * (state.h): a second begin of the same job adds what is new, and an end or a sweep finds what to
  * undo. end (end.c) undoes the conditions, lets the sampler write its record, removes leftovers of
  * containers (container_leftovers.h), and returns the totals for the scheduler's accounting
- * (accounting_report.h, comment.h). sweep does that for jobs that are gone without an end: killed
- * daemons, rebooted nodes.
+ * (accounting_report.h, comment.h). sweep (sweep.c) does that for jobs that are gone without an
+ * end: killed daemons, rebooted nodes.
  *
  * It promises that a job never fails or hangs because of it: each step has a limit, whatever goes
- * wrong is a line in the node's log (config.h), and a folder of records that does not answer is
+ * wrong is a line in the node's log (node_log.h), and a folder of records that does not answer is
  * asked by another process. The exception is a condition that was requested and cannot be applied:
  * then begin refuses, with everything undone and one sentence for the user.
  *
@@ -27,6 +27,7 @@
 #include "counters/process_list.h"
 #include "job/config.h"
 #include "job/job_options.h"
+#include "job/node_command.h"
 #include "job/protected_addresses.h"
 #include "job/state.h"
 
@@ -87,5 +88,10 @@ void sy_job_sweep(const struct sy_job_sweep *sweep);
 
 /* Of all jobs, without a look at their states: conditions, sockets, records. */
 void sy_job_sweep_leftovers(const struct sy_job_end *job);
+
+/* --- between the files of this room --- */
+
+/* Whose commands an end or a sweep starts. */
+struct sy_command_job sy_make_end_command(const struct sy_job_end *job);
 
 #endif

@@ -8,8 +8,8 @@
 #include <sys/un.h>
 
 #include "bpf/layout.h"
-#include "job/command.h"
 #include "job/config.h"
+#include "job/node_command.h"
 
 /* steelyard-bpf, where it is requested, we are root, and it is in the folder of steelyard-node;
  * else NULL. */

@@ -1,4 +1,4 @@
-#include "job/config.h"
+#include "job/record_lookup.h"
 
 #include "base/file.h"
 #include "record/record_folder.h"

@@ -23,7 +23,7 @@
 #include "base/sample_line.h"
 #include "meters/energy.h"
 #include "meters/meter.h"
-#include "meters/slow_meters.h"
+#include "meters/slow_readings.h"
 
 /* Mark those that count; whether there are any. */
 bool sy_meters_choose(struct sy_meter *meter, int count);

@@ -1,11 +1,11 @@
 /* steelyard-node job attach. */
-#include "job/control_socket_path.h"
-#include "job/config.h"
+#include "job/control_sockets.h"
+#include "job/node_log.h"
 #include "job/sampler_messages.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
 #include "program/job_identity_options.h"
+#include "program/option_parser.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* steelyard-node job begin. */
 #include "job/job.h"
-#include "job/config.h"
 #include "job/job_options.h"
+#include "job/node_log.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
 #include "record/message_grammar.h"

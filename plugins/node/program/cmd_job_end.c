@@ -1,6 +1,6 @@
 /* steelyard-node job end, job sweep. */
 #include "job/job.h"
-#include "job/config.h"
+#include "job/node_log.h"
 #include "program/commands.h"
 #include "program/option_parser.h"
 #include "program/job_identity_options.h"

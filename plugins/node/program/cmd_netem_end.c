@@ -2,7 +2,7 @@
 #include "netem/netem.h"
 #include "program/commands.h"
 #include "program/option_parser.h"
-#include "record/unfinished_records.h"
+#include "record/stale_conditions.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* steelyard-node probe: what this node is, as one JSON document. */
-#include "base/json_document.h"
 #include "base/file.h"
-#include "meters/idle_power.h"
+#include "base/json_document.h"
+#include "meters/idle_power_setting.h"
 #include "probe/probe.h"
 #include "program/commands.h"
 #include "program/option_parser.h"

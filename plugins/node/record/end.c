@@ -1,10 +1,54 @@
-/* The parts of a record that are added at the job's end, except the totals of the samples. */
+/* The end of a record: the totals of the samples, and what else is known at the job's end. */
 #include "record/record.h"
 
 #include "base/json_document.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* A reason from the job's start is more precise than the absence of a value in the samples. */
+static void put_total(json_t *record, const char *path, json_t *value)
+{
+	const char *known = sy_json_reason(record, path);
+	char reason[256];
+
+	(void)snprintf(reason, sizeof(reason), "%s",
+		       known && strcmp(known, SY_NOT_YET) != 0 ? known : SY_NO_VALUE);
+	sy_json_put(record, path, value, reason);
+}
+
+void sy_record_totals(json_t *record, const struct sy_sums *sums)
+{
+	const int64_t *last = sums->last.cell;
+	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
+	json_t *devices = json_object_get(json_object_get(record, "network"), "devices");
+	char path[64];
+
+	for (int i = 0; i < SY_TOTALS; i++) {
+		const struct sy_total_fact *fact = &sy_total_facts[i];
+		int64_t value = sy_sums_total(sums, (enum sy_total)i);
+
+		if (fact->cell != SY_NO_CELL)
+			put_total(
+			    record, fact->path,
+			    (sy_is_micro(fact->unit) ? sy_micro_or_null : sy_count_or_null)(value));
+	}
+	if (sums->samples)
+		sy_json_put(record, "start_unix_s", sy_micro_or_null(sums->first_unix), NULL);
+	put_total(record, "end_unix_s", sy_micro_or_null(last[SY_UNIX]));
+	sy_json_put(record, "sampler.samples", json_integer(sums->samples), NULL);
+	for (size_t i = 0; i < json_array_size(zones) && i < SY_MAX_ZONES; i++) {
+		(void)snprintf(path, sizeof(path), "energy.zones.%zu.energy_j", i);
+		put_total(record, path, sy_micro_or_null(last[SY_ZONE + i]));
+	}
+	sy_record_gpu_energy(record);
+	for (size_t i = 0; i < json_array_size(devices) && i < SY_MAX_DEVICES; i++) {
+		(void)snprintf(path, sizeof(path), "network.devices.%zu.rx_bytes", i);
+		put_total(record, path, sy_count_or_null(last[SY_RX_DEVICE + i]));
+		(void)snprintf(path, sizeof(path), "network.devices.%zu.tx_bytes", i);
+		put_total(record, path, sy_count_or_null(last[SY_TX_DEVICE + i]));
+	}
+}
 
 static json_t *source(enum sy_source name)
 {
@@ -229,77 +273,6 @@ void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct 
 			    json_integer(exact->max_memory_bytes), NULL);
 		sy_json_put(record, "memory.source", source(SY_SOURCE_RUSAGE), NULL);
 	}
-}
-
-/* µs, where there is a value at all: it is never negative. */
-static json_t *seconds_or_null(double us)
-{
-	return us < 0 ? json_null() : json_real(us / 1e6);
-}
-
-static const char *missing_rtt_reason(const struct sy_tcp_status *tcp, char *text, size_t size)
-{
-	if (tcp->failure) {
-		(void)snprintf(text, size, "the kernel reports no sockets (inet_diag): %s",
-			       strerror(tcp->failure));
-		return text;
-	}
-	if (!tcp->has_answered)
-		return "no process of the job was named to the sampler";
-	if (!tcp->connections)
-		return "no TCP connection of the job to another node was seen in the sampler's "
-		       "network namespace";
-	return tcp->rtt.readings == 1 ? "there is one reading only"
-				      : "the kernel reported no round-trip time of the connections";
-}
-
-/* Median and largest value of a window over all readings. */
-static void put_window(json_t *record, const char *window, const char *unit,
-		       const struct sy_rtt *read, const struct sy_rtt_counts *counts,
-		       const char *reason)
-{
-	bool any = read->readings > 0;
-	char path[64];
-
-	(void)snprintf(path, sizeof(path), "tcp.%s_median_%s", window, unit);
-	sy_json_put(record, path, any ? json_real(sy_rtt_median_us(read, counts)) : json_null(),
-		    reason);
-	(void)snprintf(path, sizeof(path), "tcp.%s_max_%s", window, unit);
-	sy_json_put(record, path, any ? json_integer(read->max_us) : json_null(), reason);
-}
-
-void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
-		   const struct sy_tcp_counts *counts)
-{
-	bool any = tcp->rtt.readings > 0, all = tcp->connections && !tcp->overflowed;
-	const struct sy_rtt *rtt = &tcp->rtt;
-	char text[160], many[96];
-	const char *reason = missing_rtt_reason(tcp, text, sizeof(text));
-	const char *total_reason = tcp->overflowed ? many : reason;
-
-	(void)snprintf(many, sizeof(many), "more than %d connections at once: not all were counted",
-		       SY_MAX_CONNECTIONS);
-	sy_json_put(record, "tcp.source",
-		    tcp->has_answered ? json_string("inet_diag") : json_null(), reason);
-	sy_json_put(record, "tcp.connections",
-		    tcp->has_answered && !tcp->overflowed ? json_integer(tcp->connections)
-							  : json_null(),
-		    total_reason);
-	sy_json_put(record, "tcp.job_retransmitted_segments",
-		    all ? json_integer(tcp->retransmitted) : json_null(), total_reason);
-	sy_json_put(record, "tcp.rtt_readings",
-		    tcp->has_answered ? json_integer(rtt->readings) : json_null(), reason);
-	sy_json_put(record, "tcp.rtt_floor_s",
-		    seconds_or_null(tcp->floor_us ? tcp->floor_us : -1.0), reason);
-	sy_json_put(record, "tcp.rtt_min_s", seconds_or_null(any ? rtt->min_us : -1.0), reason);
-	sy_json_put(record, "tcp.rtt_median_s",
-		    seconds_or_null(sy_rtt_median_us(rtt, &counts->rtt)), reason);
-	sy_json_put(record, "tcp.rtt_mean_s", seconds_or_null(any ? rtt->mean_us : -1.0), reason);
-	sy_json_put(record, "tcp.rtt_sd_s", seconds_or_null(sy_rtt_sd_us(rtt)), reason);
-	sy_json_put(record, "tcp.rtt_max_s", seconds_or_null(any ? rtt->max_us : -1.0), reason);
-	put_window(record, "snd_cwnd", "segments", &tcp->snd_cwnd, &counts->snd_cwnd, reason);
-	put_window(record, "rcv_space", "bytes", &tcp->rcv_space_bytes, &counts->rcv_space_bytes,
-		   reason);
 }
 
 /* Instead of that there was no value in the last sample. */

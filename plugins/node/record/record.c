@@ -1,10 +1,9 @@
 #include "record/record.h"
 
 #include "base/json_document.h"
-#include "meters/idle_power.h"
+#include "meters/idle_power_setting.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define NOT_TOLD "not reported to the sampler"
 
@@ -21,50 +20,6 @@ json_t *sy_micro_or_null(int64_t value)
 static json_t *text_or_null(const char *text)
 {
 	return text ? sy_json_text(text) : json_null();
-}
-
-/* A reason from the job's start is more precise than the absence of a value in the samples. */
-static void put_total(json_t *record, const char *path, json_t *value)
-{
-	const char *known = sy_json_reason(record, path);
-	char reason[256];
-
-	(void)snprintf(reason, sizeof(reason), "%s",
-		       known && strcmp(known, SY_NOT_YET) != 0 ? known : SY_NO_VALUE);
-	sy_json_put(record, path, value, reason);
-}
-
-void sy_record_totals(json_t *record, const struct sy_sums *sums)
-{
-	const int64_t *last = sums->last.cell;
-	json_t *zones = json_object_get(json_object_get(record, "energy"), "zones");
-	json_t *devices = json_object_get(json_object_get(record, "network"), "devices");
-	char path[64];
-
-	for (int i = 0; i < SY_TOTALS; i++) {
-		const struct sy_total_fact *fact = &sy_total_facts[i];
-		int64_t value = sy_sums_total(sums, (enum sy_total)i);
-
-		if (fact->cell != SY_NO_CELL)
-			put_total(
-			    record, fact->path,
-			    (sy_is_micro(fact->unit) ? sy_micro_or_null : sy_count_or_null)(value));
-	}
-	if (sums->samples)
-		sy_json_put(record, "start_unix_s", sy_micro_or_null(sums->first_unix), NULL);
-	put_total(record, "end_unix_s", sy_micro_or_null(last[SY_UNIX]));
-	sy_json_put(record, "sampler.samples", json_integer(sums->samples), NULL);
-	for (size_t i = 0; i < json_array_size(zones) && i < SY_MAX_ZONES; i++) {
-		(void)snprintf(path, sizeof(path), "energy.zones.%zu.energy_j", i);
-		put_total(record, path, sy_micro_or_null(last[SY_ZONE + i]));
-	}
-	sy_record_gpu_energy(record);
-	for (size_t i = 0; i < json_array_size(devices) && i < SY_MAX_DEVICES; i++) {
-		(void)snprintf(path, sizeof(path), "network.devices.%zu.rx_bytes", i);
-		put_total(record, path, sy_count_or_null(last[SY_RX_DEVICE + i]));
-		(void)snprintf(path, sizeof(path), "network.devices.%zu.tx_bytes", i);
-		put_total(record, path, sy_count_or_null(last[SY_TX_DEVICE + i]));
-	}
 }
 
 static void put_job(json_t *record, const struct sy_sampling *sampling)
@@ -171,29 +126,6 @@ static void explain_devices(json_t *record, const struct sy_node *node)
 		return;
 	sy_json_put(record, "network.rx_bytes", json_null(), reason);
 	sy_json_put(record, "network.tx_bytes", json_null(), reason);
-}
-
-void sy_record_no_tcp(json_t *record, const char *reason)
-{
-	static const char *const paths[] = {
-	    "tcp.source",
-	    "tcp.connections",
-	    "tcp.job_retransmitted_segments",
-	    "tcp.rtt_readings",
-	    "tcp.rtt_floor_s",
-	    "tcp.rtt_min_s",
-	    "tcp.rtt_median_s",
-	    "tcp.rtt_mean_s",
-	    "tcp.rtt_sd_s",
-	    "tcp.rtt_max_s",
-	    "tcp.snd_cwnd_median_segments",
-	    "tcp.snd_cwnd_max_segments",
-	    "tcp.rcv_space_median_bytes",
-	    "tcp.rcv_space_max_bytes",
-	};
-
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
-		sy_json_put(record, paths[i], json_null(), reason);
 }
 
 static void put_empty(json_t *record, const char *const paths[], size_t count)

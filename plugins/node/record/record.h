@@ -3,11 +3,12 @@
  *
  * A sampler makes it at the job's start: the probe, what the job was started with, every total
  * null, `complete` false. At the end the sampler's parent puts in the totals of the samples
- * (record.c), what its child knew beside them (end.c, meters.c, gpus.c), the network conditions
- * (conditions.c), and whether all of the job was seen (completeness.c), and writes it once more
- * (record_files.h). A sampler that was killed leaves a mark in RUN_DIR (unfinished_records.h); the
- * job's end, the next job on the node, or slurmd's start rebuilds the totals from its samples, and
- * the record says that it is not complete. A reboot removes the mark: then `steelyard-node record
+ * and what its child knew beside them (end.c, connections.c, meters.c, gpus.c), the network
+ * conditions (conditions.c), and whether all of the job was seen (completeness.c), and writes it
+ * once more (record_files.h). A sampler that was killed leaves a mark in RUN_DIR
+ * (unfinished_records.h); the job's end, the next job on the node, or slurmd's start rebuilds the
+ * totals from its samples, and the record says that it is not complete. A reboot removes the mark:
+ * then `steelyard-node record
  * --samples` does it, by hand.
  *
  * It promises: a record is on disk from the job's start, whole or not at all; each null has its
@@ -127,9 +128,6 @@ struct sy_head {
 /* The record as it is at the start: complete is false, totals are null. */
 json_t *sy_record_new(const struct sy_head *head);
 
-/* Put in the totals of all samples so far. */
-void sy_record_totals(json_t *record, const struct sy_sums *sums);
-
 /* Why the record has no "cache" or "network_conditions": the reported reason, else `otherwise`. */
 const char *sy_record_unmet(const struct sy_sampling *sampling, const char *field,
 			    const char *otherwise);
@@ -163,7 +161,10 @@ void sy_record_unshaped(json_t *record, const struct sy_status *status);
 /* The same for a record whose sampler was killed: what was there is kept where nothing is found. */
 void sy_record_recover_conditions(json_t *record, const struct sy_sampling *sampling);
 
-/* end.c: put in what else the child knew, and what the parent does. */
+/* end.c: put in the totals of all samples so far. */
+void sy_record_totals(json_t *record, const struct sy_sums *sums);
+
+/* And what else the child knew, and what the parent does. */
 void sy_record_status(json_t *record, const struct sy_status *status);
 void sy_record_exact(json_t *record, const struct sy_exact *exact, const struct sy_status *status);
 void sy_record_dropped(json_t *record, const struct sy_head *head);
@@ -171,7 +172,7 @@ void sy_record_dropped(json_t *record, const struct sy_head *head);
 /* Of a job that the kernel was to count: how well, or why not. */
 void sy_record_in_kernel(json_t *record, const struct sy_status *status);
 
-/* The job's own TCP connections, as far as the child got; or none of it, and why. */
+/* connections.c: the job's own TCP connections, as far as the child got; or none of it, and why. */
 void sy_record_tcp(json_t *record, const struct sy_tcp_status *tcp,
 		   const struct sy_tcp_counts *counts);
 void sy_record_no_tcp(json_t *record, const char *reason);

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "counters/job_connections.h"
 #include "counters/process_members.h"
-#include "meters/slow_meters.h"
+#include "meters/slow_readings.h"
 #include "record/record.h"
 #include "sampler/answer.h"
 #include "sampler/job_totals.h"

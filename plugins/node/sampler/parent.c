@@ -7,6 +7,7 @@
 #include "meters/meters.h"
 #include "probe/probe.h"
 #include "record/unfinished_records.h"
+#include "record/waiting_samplers.h"
 #include "sampler/answer.h"
 #include "sampler/child_state.h"
 #include "sampler/control_socket.h"

@@ -5,8 +5,8 @@
  *   idle_power 62          # all others
  *
  * The first matching line counts; '#' begins a comment. docs/energy.md says by which meter. */
-#ifndef STEELYARD_METERS_IDLE_POWER_H
-#define STEELYARD_METERS_IDLE_POWER_H
+#ifndef STEELYARD_METERS_IDLE_POWER_SETTING_H
+#define STEELYARD_METERS_IDLE_POWER_SETTING_H
 
 #include "base/error.h"
 

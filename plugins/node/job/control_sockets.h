@@ -1,6 +1,6 @@
-/* The socket on which a job's sampler listens: RUN_DIR/NODE.JOBID.sock. */
-#ifndef STEELYARD_JOB_CONTROL_SOCKET_PATH_H
-#define STEELYARD_JOB_CONTROL_SOCKET_PATH_H
+/* The sockets on which the samplers of a node's jobs listen: RUN_DIR/NODE.JOBID.sock. */
+#ifndef STEELYARD_JOB_CONTROL_SOCKETS_H
+#define STEELYARD_JOB_CONTROL_SOCKETS_H
 
 #include <stdbool.h>
 #include <sys/un.h>

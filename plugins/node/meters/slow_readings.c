@@ -1,4 +1,4 @@
-#include "meters/slow_meters.h"
+#include "meters/slow_readings.h"
 
 #include "base/clock.h"
 

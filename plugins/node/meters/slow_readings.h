@@ -1,12 +1,12 @@
-/* Meters that may take long to answer: a process of their own reads them, the sampler looks at what
- * it has written down, and never waits but for a moment at its end. */
-#ifndef STEELYARD_METERS_SLOW_METERS_H
-#define STEELYARD_METERS_SLOW_METERS_H
+/* The readings of meters that may take long to answer: a process of their own (slow_process.c)
+ * writes them into shared memory, the sampler reads them there, and never waits but for a moment at
+ * its end. */
+#ifndef STEELYARD_METERS_SLOW_READINGS_H
+#define STEELYARD_METERS_SLOW_READINGS_H
 
 #include <stdatomic.h>
 
 #include "base/quantities.h"
-#include "base/sample_line.h"
 #include "meters/energy.h"
 
 #define SY_LAST_READING_US 200000 /* the job's end waits for it */

@@ -1,4 +1,4 @@
-#include "job/control_socket_path.h"
+#include "job/control_sockets.h"
 
 #include <dirent.h>
 #include <errno.h>

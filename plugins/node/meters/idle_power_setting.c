@@ -1,4 +1,4 @@
-#include "meters/idle_power.h"
+#include "meters/idle_power_setting.h"
 
 #include "base/file.h"
 
