@@ -6,7 +6,7 @@
 #include "base/exec.h"
 #include "job/sampler_launch.h"
 #include "job_cgroup.h"
-#include "sampler/loader.h"
+#include "sampler/bpf_loader.h"
 
 struct sy_node_program sy_slurm_program(const struct sy_config *config)
 {

@@ -6,7 +6,7 @@
 #include "counters/process_reading.h"
 #include "record/record.h"
 #include "sampler/job.h"
-#include "sampler/job_totals.h"
+#include "sampler/job_usage.h"
 
 #include <ftw.h>
 #include <sys/stat.h>

@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define MOST_BLIND     65536   /* descriptors tried where /proc is not mounted */
-#define OUT_OF_THE_WAY 10      /* above every descriptor that a program gets */
+#define MOST_BLIND     65536 /* descriptors tried where /proc is not mounted */
+#define OUT_OF_THE_WAY 10    /* above every descriptor that a program gets */
 
 static void close_pipe(struct sy_pipe *pipe)
 {
@@ -151,4 +151,17 @@ void sy_silence_streams(int last)
 		(void)dup2(null, fd);
 	if (null > 2)
 		(void)close(null);
+}
+
+int sy_raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return 0;
+	if (limit.rlim_max > 16384)
+		limit.rlim_max = 16384;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+	return limit.rlim_cur > 512 ? (int)limit.rlim_cur - 512 : 0;
 }

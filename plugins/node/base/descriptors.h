@@ -33,4 +33,7 @@ void sy_open_streams(void);
 /* Point descriptors 0 to `last` to /dev/null: who waits for their end does not wait for us. */
 void sy_silence_streams(int last);
 
+/* Raise the limit of open files; returns how many may be kept open, a few held back. */
+int sy_raise_file_limit(void);
+
 #endif

@@ -1,6 +1,7 @@
 /* Room base: what all other rooms stand on, and which knows none of them: errors (here), clocks,
- * files below a root (file.h), folders that root writes into (folder.h), processes with a time
- * limit (exec.h), JSON documents (json_document.h), lines of samples (sample_line.h), numbers,
+ * files below a root (file.h), folders that root writes into (trusted_folder.h), programs with a
+ * time limit (exec.h), open descriptors (descriptors.h), JSON documents (json_document.h), columns
+ * and totals (quantities.h) and lines of samples (sample_line.h, sample_totals.h), numbers,
  * checksums, capabilities (rights.h), and what the kernel offers before its headers name it
  * (kernel_uapi.h).
  *

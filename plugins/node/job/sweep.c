@@ -1,4 +1,4 @@
-/* A sweep: jobs that are gone without an end are ended, and what killed processes left is undone.
+/* A sweep: jobs that are gone without an end are ended, and leftovers of killed processes removed.
  */
 #include "job/job.h"
 

@@ -4,7 +4,7 @@
  * A meter (meter.h) counts joules or reports watts of a part of the node: RAPL's zones, a BMC, the
  * kernel's sensors, GPUs, an administrator's own file. Each kind is a reader (readers.h). They are
  * found once, at the job's start; those that answer at once are read with every sample, those that
- * may take long by a process of their own (slow_meters.h), so that no sample waits for a
+ * may take long by a process of their own (slow_readings.h), so that no sample waits for a
  * BMC. energy.h turns readings into joules.
  *
  * Meters overlap, and some are the same counter by another way. Those that count are of one kind:

@@ -1,8 +1,8 @@
-#include "netem/condition.h"
+#include "netem/condition_list.h"
 
-#include "base/json_document.h"
 #include "base/exec.h"
 #include "base/file.h"
+#include "base/json_document.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/qdisc_snapshot.h"
 #include "netem/undo.h"

@@ -2,9 +2,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "netem/condition.h"
-#include "netem/kernel/scope.h"
+#include "netem/condition_list.h"
 #include "netem/kernel/device.h"
+#include "netem/kernel/scope.h"
 #include "netem/spec/spec.h"
 #include "netem/undo.h"
 

@@ -12,7 +12,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
-#include "netem/kernel/plan.h"
+#include "netem/kernel/tc_batch.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 

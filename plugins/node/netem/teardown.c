@@ -1,16 +1,15 @@
 #include "netem/netem.h"
 
 #include "base/clock.h"
-#include "base/json_document.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/condition.h"
+#include "base/json_document.h"
+#include "netem/condition_list.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/qdisc_snapshot.h"
 #include "netem/state.h"
 #include "netem/undo.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -222,60 +221,6 @@ int sy_netem_undo_stale(const char *run_dir, const char *by, struct sy_error *er
 		return 0;
 	result = sy_states_open(run_dir, false, &states, err);
 	return result ? (result < 0 ? -1 : 0) : sy_undo_stale(&states, by, err);
-}
-
-bool sy_netem_has_states(const char *run_dir)
-{
-	struct dirent *entry;
-	bool found = false;
-	char path[512];
-	cleanup_dir DIR *dir = NULL;
-
-	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
-	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir))) {
-		found = entry->d_name[0] != '.' && sy_ends_with(entry->d_name, ".json") &&
-			!sy_ends_with(entry->d_name, ".done.json");
-	}
-	return found;
-}
-
-bool sy_netem_is_live(const char *run_dir, const char *node, const char *job_id)
-{
-	cleanup_states struct sy_states states = SY_STATES_NONE;
-	char name[SY_STATE_NAME_SIZE];
-	json_t *state;
-
-	if (sy_state_make_name(name, node, job_id, false, NULL) < 0 ||
-	    sy_states_open(run_dir, false, &states, NULL))
-		return false;
-	state = json_object_get(states.all, name);
-	return json_is_object(state) && sy_state_find_owner(state) == SY_OWNER_LIVES;
-}
-
-json_t *sy_netem_list_states(const char *run_dir, struct sy_error *err)
-{
-	cleanup_states struct sy_states states = SY_STATES_NONE;
-	json_t *list = json_array(), *state;
-	const char *name;
-	int result = sy_states_open(run_dir, false, &states, err);
-
-	if (result < 0) {
-		json_decref(list);
-		return NULL;
-	}
-	json_object_foreach(states.all, name, state)
-	{
-		enum sy_owner owner = sy_state_find_owner(state);
-		json_t *copy = json_is_object(state) ? json_deep_copy(state) : json_object();
-
-		(void)json_object_set_new(
-		    copy, "stale",
-		    json_boolean(owner == SY_OWNER_GONE || owner == SY_OWNER_AND_KERNEL_GONE));
-		(void)json_object_del(copy, "undo");
-		(void)json_array_append_new(list, copy);
-	}
-	return list;
 }
 
 /* Roots of ours that no state knows, found by their handle. */

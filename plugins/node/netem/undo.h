@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
-#include "netem/kernel/plan.h"
+#include "netem/kernel/tc_batch.h"
 #include "netem/state.h"
 
 /* A placement as in the state under undo.places, and back. In addition to the plan's fields it

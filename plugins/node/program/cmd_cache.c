@@ -5,8 +5,8 @@
 #include "netem/spec/values.h"
 #include "program/cold_cache.h"
 #include "program/commands.h"
-#include "program/job_identity_options.h"
 #include "program/option_parser.h"
+#include "program/policy_options.h"
 
 #include <stdio.h>
 

@@ -4,7 +4,7 @@
 #include "job/sampler_messages.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/job_identity_options.h"
+#include "program/job_config_options.h"
 #include "program/option_parser.h"
 
 #include <stdint.h>

@@ -4,9 +4,10 @@
 #include "job/node_log.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "record/message_grammar.h"
+#include "program/job_config_options.h"
 #include "program/option_parser.h"
-#include "program/job_identity_options.h"
+#include "program/policy_options.h"
+#include "record/message_grammar.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* steelyard-node job check, job encode: a user's options before the job is queued. */
-#include "job/job_options.h"
 #include "job/config.h"
+#include "job/job_options.h"
 #include "program/commands.h"
 #include "program/option_parser.h"
-#include "program/job_identity_options.h"
+#include "program/policy_options.h"
 
 #include <grp.h>
 #include <pwd.h>

@@ -2,8 +2,8 @@
 #include "job/job.h"
 #include "job/node_log.h"
 #include "program/commands.h"
+#include "program/job_config_options.h"
 #include "program/option_parser.h"
-#include "program/job_identity_options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

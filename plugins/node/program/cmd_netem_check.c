@@ -4,7 +4,7 @@
 #include "netem/spec/values.h"
 #include "program/commands.h"
 #include "program/option_parser.h"
-#include "program/job_identity_options.h"
+#include "program/policy_options.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The files of one job on one node: NODE.START.json and .csv in its folder
- * below RECORD_DIR (base/folder.h).
+ * below RECORD_DIR (record_folder.h).
  *
  * Nothing a user names is followed: the folder must be ours or root's, writable by nobody else,
  * and no link; files are made new (O_EXCL). The temporary file of the record is made at the job's

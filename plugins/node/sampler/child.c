@@ -2,9 +2,10 @@
 #include "sampler/child_state.h"
 
 #include "base/clock.h"
+#include "base/descriptors.h"
 #include "base/rights.h"
 #include "counters/process_members.h"
-#include "sampler/process_footprint.h"
+#include "sampler/memory_footprint.h"
 #include "sampler/sampling.h"
 
 #include <signal.h>

@@ -7,9 +7,9 @@
 #include "record/record.h"
 #include "sampler/job.h"
 #include "sampler/lifetime.h"
-#include "sampler/sample_clock.h"
 #include "sampler/shared_memory.h"
 #include "sampler/wakeup.h"
+#include "sampler/wall_clock.h"
 
 /* Open files, and what else the parent has made before. */
 struct sy_child {

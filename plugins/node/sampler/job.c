@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "counters/job_connections.h"
 #include "counters/process_members.h"
-#include "sampler/job_cgroup.h"
-#include "sampler/job_totals.h"
+#include "sampler/job_cgroup_cpu.h"
+#include "sampler/job_usage.h"
 
 #include <time.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include "bpf/pins.h"
 #include "counters/cpu_tolerance.h"
 #include "counters/process_alive.h"
-#include "sampler/loader.h"
+#include "sampler/bpf_loader.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "meters/slow_readings.h"
 #include "record/record.h"
 #include "sampler/answer.h"
-#include "sampler/job_totals.h"
+#include "sampler/job_usage.h"
 #include "sampler/sampling.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include "sampler/answer.h"
 #include "sampler/child_state.h"
 #include "sampler/control_socket.h"
-#include "sampler/process_footprint.h"
+#include "sampler/memory_footprint.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -13,8 +13,8 @@
 #include "record/record.h"
 #include "record/record_files.h"
 #include "sampler/kernel_count.h"
-#include "sampler/sample_clock.h"
 #include "sampler/shared_memory.h"
+#include "sampler/wall_clock.h"
 
 struct sy_parent {
 	struct sy_sampling *sampling;

@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/rights.h"
 #include "bpf/job.h"
-#include "sampler/job_totals.h"
+#include "sampler/job_usage.h"
 
 #include <poll.h>
 #include <time.h>

@@ -2,11 +2,13 @@
 
 #include "base/json_document.h"
 #include "base/file.h"
+#include "netem/kernel/rtnl.h"
 #include "netem/spec/values.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/ethtool.h>
+#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -288,4 +290,38 @@ int64_t sy_tcp_window_read(void)
 	int64_t send = read_third_number("/proc/sys/net/ipv4/tcp_wmem");
 
 	return receive > send ? receive : send;
+}
+
+int sy_ifb_create(const char *name, struct sy_error *err)
+{
+	struct sy_rtnl room;
+	struct ifinfomsg *body;
+	struct nlmsghdr *request = sy_rtnl_new(&room, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL,
+					       sizeof(*body), (void **)&body);
+	struct nlattr *kind;
+	int result;
+
+	body->ifi_flags = body->ifi_change = IFF_UP;
+	mnl_attr_put_strz(request, IFLA_IFNAME, name);
+	kind = mnl_attr_nest_start(request, IFLA_LINKINFO);
+	mnl_attr_put_strz(request, IFLA_INFO_KIND, "ifb");
+	mnl_attr_nest_end(request, kind);
+	result = sy_rtnl_request(request, NULL, NULL);
+	return result ? sy_fail_errno(err, -result, "cannot make %s, a device of type ifb", name)
+		      : 0;
+}
+
+int sy_link_remove(const char *name, struct sy_error *err)
+{
+	struct sy_rtnl room;
+	struct ifinfomsg *body;
+	struct nlmsghdr *request =
+	    sy_rtnl_new(&room, RTM_DELLINK, 0, sizeof(*body), (void **)&body);
+	int result;
+
+	mnl_attr_put_strz(request, IFLA_IFNAME, name);
+	result = sy_rtnl_request(request, NULL, NULL);
+	return result && result != -ENODEV
+		   ? sy_fail_errno(err, -result, "cannot remove our device %s", name)
+		   : 0;
 }

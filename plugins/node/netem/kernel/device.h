@@ -1,5 +1,5 @@
 /* The device that a condition is for, and what it can do: its MTU, speed, RDMA, offloads and
- * routes. The room's head is plan.h. */
+ * routes. The room's head is tc_batch.h. */
 #ifndef STEELYARD_NETEM_KERNEL_DEVICE_H
 #define STEELYARD_NETEM_KERNEL_DEVICE_H
 

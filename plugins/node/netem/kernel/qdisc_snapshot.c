@@ -2,8 +2,8 @@
 
 #include "base/file.h"
 #include "base/kernel_uapi.h"
-#include "netem/kernel/plan.h"
 #include "netem/kernel/rtnl.h"
+#include "netem/kernel/tc_batch.h"
 #include "netem/spec/spec.h"
 
 #include <linux/pkt_sched.h>

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "netem/kernel/plan.h"
+#include "netem/kernel/tc_batch.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

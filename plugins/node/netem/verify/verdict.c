@@ -67,7 +67,7 @@ static const char *choose_statistic(const struct sy_netem *spec)
 }
 
 /* How often an echo and its answer pass our qdiscs. Marked answers are not shaped where they are
- * made (plan.c): neither by the peer, nor by this node when they leave by the loopback. */
+ * made (tc_batch.c): neither by the peer, nor by this node when they leave by the loopback. */
 static int count_passes(const struct verdict *verdict)
 {
 	return verdict->spec->direction == SY_BOTH ? 2 : 1;

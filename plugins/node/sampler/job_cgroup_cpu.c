@@ -1,7 +1,7 @@
-#include "sampler/job_cgroup.h"
+#include "sampler/job_cgroup_cpu.h"
 
 #include "counters/process_alive.h"
-#include "sampler/job_totals.h"
+#include "sampler/job_usage.h"
 
 int64_t sy_job_cgroup_us(struct sy_job *job)
 {

@@ -1,7 +1,7 @@
-/* The sampler as a process. It lives as long as the job, so it is small: most of what its start has
+/* The sampler's own memory. It lives as long as the job, so it is small: most of what its start has
  * touched is never needed again. */
-#ifndef STEELYARD_SAMPLER_PROCESS_FOOTPRINT_H
-#define STEELYARD_SAMPLER_PROCESS_FOOTPRINT_H
+#ifndef STEELYARD_SAMPLER_MEMORY_FOOTPRINT_H
+#define STEELYARD_SAMPLER_MEMORY_FOOTPRINT_H
 
 #include <stdint.h>
 
@@ -11,8 +11,5 @@ void sy_shrink(void);
 /* VmHWM of this process, bytes, or SY_UNKNOWN. getrusage's maximum would be that of the program
  * this one was executed from. */
 int64_t sy_own_max_memory_bytes(void);
-
-/* Raise the limit of open files; returns how many may be kept open, a few held back. */
-int sy_raise_file_limit(void);
 
 #endif

@@ -21,8 +21,8 @@
  * whether a run is valid (verify/).
  *
  * Sources: tc-prio(8), tc-htb(8), tc-u32(8), tc-netem(8), tc-tbf(8), tc-mirred(8). */
-#ifndef STEELYARD_NETEM_KERNEL_PLAN_H
-#define STEELYARD_NETEM_KERNEL_PLAN_H
+#ifndef STEELYARD_NETEM_KERNEL_TC_BATCH_H
+#define STEELYARD_NETEM_KERNEL_TC_BATCH_H
 
 #include "netem/spec/spec.h"
 

@@ -1,7 +1,7 @@
 /* The time of samples: the wall clock at the sampler's start plus what has passed since, so it only
  * grows; and by how much the wall clock was set meanwhile. */
-#ifndef STEELYARD_SAMPLER_SAMPLE_CLOCK_H
-#define STEELYARD_SAMPLER_SAMPLE_CLOCK_H
+#ifndef STEELYARD_SAMPLER_WALL_CLOCK_H
+#define STEELYARD_SAMPLER_WALL_CLOCK_H
 
 #include <stdint.h>
 

@@ -5,10 +5,10 @@
  * one, whose document is the job's own. `sites=NAME` is one condition a link; their documents are
  * in `sites.links` of the job's (docs/formats.md part 9). `trace=NAME` is one condition with
  * several steps. */
-#ifndef STEELYARD_NETEM_CONDITION_H
-#define STEELYARD_NETEM_CONDITION_H
+#ifndef STEELYARD_NETEM_CONDITION_LIST_H
+#define STEELYARD_NETEM_CONDITION_LIST_H
 
-#include "netem/kernel/plan.h"
+#include "netem/kernel/tc_batch.h"
 #include "netem/netem.h"
 #include "netem/sites.h"
 #include "netem/state.h"
@@ -50,9 +50,9 @@ void sy_conditions_free(struct sy_conditions *conditions);
 /* --- documents --- */
 
 /* The job's document is made before anything is done, and read again at its end. Where each
- * condition's is in it is known to condition_document.c alone: of a list of one it is the job's
- * own; with sites each has its own below `sites.links`, and the job's has their sums and is valid
- * when all are. */
+ * condition's is in it is known to condition_document.c alone (condition_verification.c measures
+ * and judges): of a list of one it is the job's own; with sites each has its own below
+ * `sites.links`, and the job's has their sums and is valid when all are. */
 
 /* Fill in `document` of the job and of each condition, owner included: nothing is measured yet.
  * -1: a delay table is missing, or the owner cannot be read. */

@@ -1,4 +1,4 @@
-#include "netem/condition.h"
+#include "netem/condition_list.h"
 
 #include "netem/kernel/delay_tables.h"
 

@@ -1,4 +1,4 @@
-#include "netem/kernel/plan.h"
+#include "netem/kernel/tc_batch.h"
 
 #include "netem/spec/values.h"
 

@@ -1,4 +1,4 @@
-#include "sampler/job_totals.h"
+#include "sampler/job_usage.h"
 
 #include "counters/cpu_tolerance.h"
 #include "record/record.h"

@@ -1,4 +1,4 @@
-#include "sampler/process_footprint.h"
+#include "sampler/memory_footprint.h"
 
 #include "base/file.h"
 #include "base/sample_line.h"
@@ -8,7 +8,6 @@
 #include <malloc.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 /* Program text and constants are clean and come back from the page cache when they are needed
@@ -52,17 +51,4 @@ int64_t sy_own_max_memory_bytes(void)
 	return found && sy_parse_number(found + strlen("VmHWM:"), &kilobytes) == 0
 		   ? kilobytes * 1024
 		   : SY_UNKNOWN;
-}
-
-int sy_raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-		return 0;
-	if (limit.rlim_max > 16384)
-		limit.rlim_max = 16384;
-	limit.rlim_cur = limit.rlim_max;
-	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_cur > 512 ? (int)limit.rlim_cur - 512 : 0;
 }

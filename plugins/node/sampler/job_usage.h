@@ -1,8 +1,8 @@
 /* What the job has used, into a line of samples: CPU, I/O and memory, each from its one source or
  * its fallback (docs/sampler.md has the table). Totals do not go down from one sample to the next,
  * whatever the sources. */
-#ifndef STEELYARD_SAMPLER_JOB_TOTALS_H
-#define STEELYARD_SAMPLER_JOB_TOTALS_H
+#ifndef STEELYARD_SAMPLER_JOB_USAGE_H
+#define STEELYARD_SAMPLER_JOB_USAGE_H
 
 #include "sampler/job_state.h"
 

@@ -1,4 +1,4 @@
-#include "sampler/loader.h"
+#include "sampler/bpf_loader.h"
 
 #include "base/clock.h"
 #include "base/descriptors.h"

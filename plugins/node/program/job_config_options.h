@@ -1,13 +1,12 @@
 /* Options that the verbs of `steelyard-node job` share: the configuration, and whose job it is. */
-#ifndef STEELYARD_PROGRAM_JOB_IDENTITY_OPTIONS_H
-#define STEELYARD_PROGRAM_JOB_IDENTITY_OPTIONS_H
+#ifndef STEELYARD_PROGRAM_JOB_CONFIG_OPTIONS_H
+#define STEELYARD_PROGRAM_JOB_CONFIG_OPTIONS_H
 
 #include <getopt.h>
 #include <stdbool.h>
 
 #include "base/error.h"
 #include "job/config.h"
-#include "netem/policy/policy.h"
 
 struct sy_job_options {
 	struct sy_job_config config;
@@ -61,46 +60,5 @@ int sy_job_options_resolve(struct sy_job_options *options, struct sy_error *err)
 
 /* steelyard-node, as others can start it. */
 const char *sy_job_options_program(struct sy_job_options *options);
-
-/* Options of commands that check the policy for a job: the requester, and the policy. */
-
-#define SY_POLICY_OPTIONS_GROUPS 1024
-
-struct sy_policy_options {
-	const char *policy; /* its path */
-	bool no_policy;
-	bool has_requester; /* --uid or --gid was given */
-	struct sy_requester requester;
-	gid_t groups[SY_POLICY_OPTIONS_GROUPS];
-};
-
-/* Rows for getopt_long(3): letters f, u, g, p, x, and n. */
-#define SY_POLICY_OPTIONS_WHO                                                                      \
-	{"policy", required_argument, NULL, 'f'}, {"uid", required_argument, NULL, 'u'},           \
-	    {"gid", required_argument, NULL, 'g'}, {"partition", required_argument, NULL, 'p'},    \
-	{                                                                                          \
-		"exclusive", required_argument, NULL, 'x'                                          \
-	}
-#define SY_POLICY_OPTIONS                                                                          \
-	SY_POLICY_OPTIONS_WHO,                                                                     \
-	{                                                                                          \
-		"no-policy", no_argument, NULL, 'n'                                                \
-	}
-
-#define SY_POLICY_OPTIONS_HELP                                                                     \
-	"  --policy FILE       instead of " SY_POLICY_PATH "\n"                                    \
-	"  --no-policy         root's own wish: no policy is asked\n"                              \
-	"  --uid N, --gid N    the job's user and groups (--gid more than once)\n"                 \
-	"  --partition NAME    the job's partition (default: not known)\n"                         \
-	"  --exclusive yes|no  whether the job has its nodes for itself (default: not known)\n"
-
-void sy_policy_options_init(struct sy_policy_options *options);
-
-/* One of the options above: 1; 0: it is none of them; -1 with what was expected. */
-int sy_policy_options_parse(struct sy_policy_options *options, int option, const char *text,
-			    struct sy_error *err);
-
-/* A user's or group's number. */
-int sy_policy_options_id(const char *text, unsigned *id, struct sy_error *err);
 
 #endif

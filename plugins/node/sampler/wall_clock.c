@@ -1,4 +1,4 @@
-#include "sampler/sample_clock.h"
+#include "sampler/wall_clock.h"
 
 #include "base/clock.h"
 

@@ -1,6 +1,6 @@
 /* steelyard-bpf, as samplers run it. */
-#ifndef STEELYARD_SAMPLER_LOADER_H
-#define STEELYARD_SAMPLER_LOADER_H
+#ifndef STEELYARD_SAMPLER_BPF_LOADER_H
+#define STEELYARD_SAMPLER_BPF_LOADER_H
 
 #include <stdbool.h>
 

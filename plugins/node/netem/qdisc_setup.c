@@ -1,4 +1,4 @@
-#include "netem/condition.h"
+#include "netem/condition_list.h"
 
 #include "base/exec.h"
 #include "base/file.h"
