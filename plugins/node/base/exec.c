@@ -17,11 +17,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#define OUTPUT_LIMIT   (4 << 20)
-#define POLL_NS	       200000L /* how often we look whether a program of a few ms has ended */
-#define LOOK_MS	       100     /* and whether it takes too long, where its end wakes us */
-#define KILLED_MS      1000    /* how long the kernel may take to end what was killed */
-#define OUT_FD	       3       /* of a function: what it writes */
+#define OUTPUT_LIMIT (4 << 20)
+#define POLL_NS	     200000L /* how often we look whether a program of a few ms has ended */
+#define LOOK_MS	     100     /* and whether it takes too long, where its end wakes us */
+#define KILLED_MS    1000    /* how long the kernel may take to end what was killed */
+#define OUT_FD	     3	     /* of a function: what it writes */
 
 void sy_cleanup_output(struct sy_output *output)
 {

@@ -1,10 +1,11 @@
 /* Network conditions of a job on this node: the room's main header.
  *
- * A request has one specification, which is expanded into a list of conditions (condition_list.h): one
- * for `--netem=delay=50ms`, one a link for `sites=NAME`. A condition is a band below a root qdisc
- * of ours, on each device that its packets leave by (kernel/tc_batch.h), and for incoming packets one
- * on an ifb device. All conditions of a job are in one state file, RUN_DIR/netem/NODE.JOB.json, and
- * hold or fail together. Their states, in the words of its document (docs/formats.md part 9):
+ * A request has one specification, which is expanded into a list of conditions (condition_list.h):
+ * one for `--netem=delay=50ms`, one a link for `sites=NAME`. A condition is a band below a root
+ * qdisc of ours, on each device that its packets leave by (kernel/tc_batch.h), and for incoming
+ * packets one on an ifb device. All conditions of a job are in one state file,
+ * RUN_DIR/netem/NODE.JOB.json, and hold or fail together. Their states, in the words of its
+ * document (docs/formats.md part 9):
  *
  * - requested: specification, policy and files are read; round-trip times before are measured.
  * - applied: their places are in the state, then in the kernel, which must report back what was

@@ -5,8 +5,8 @@
 
 #include "tap.h"
 
-#include "../../plugins/node/base/folder.h"
-#include "../../plugins/node/job/config.h"
+#include "base/trusted_folder.h"
+#include "job/record_lookup.h"
 #include "record/record_folder.h"
 
 static char top[] = "/tmp/steelyard-test-XXXXXX";
