@@ -3,7 +3,6 @@
 #include "base/file.h"
 #include "base/kernel_uapi.h"
 #include "counters/parse.h"
-#include "counters/process_list.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "counters/process_list.h"
+#include "counters/process_state.h"
 
 /* The CPU clock of a process, ns; -1 when there is none of that id (threads have none). */
 int64_t sy_process_clock_ns(pid_t pid);

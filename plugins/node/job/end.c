@@ -183,3 +183,16 @@ void sy_job_give_up(const struct sy_job_end *job, struct sy_job_state *state)
 			  sizeof(totals));
 	sy_job_state_remove(state);
 }
+
+void sy_job_sweep_leftovers(const struct sy_job_end *job)
+{
+	struct sy_command_job command = sy_make_end_command(job);
+	struct sy_error err;
+
+	if (sy_conditions_undo_stale(&command, "next job", &err) < 0)
+		sy_log_write(job->config.run_dir, job->node, "-",
+			     "network conditions of dead jobs not undone: %s", err.text);
+	sy_remove_stale_sockets(job->config.run_dir, job->node);
+	sy_finish_records(&command.program, job->node);
+	sy_leftovers_sweep(&command.program);
+}

@@ -1,33 +1,15 @@
-/* A sweep: jobs that are gone without an end are ended, and leftovers of killed processes removed.
- */
+/* A sweep ends jobs that are gone without an end, and removes leftovers of killed processes. */
 #include "job/job.h"
 
 #include "bpf/pins.h"
-#include "job/conditions.h"
 #include "job/config.h"
-#include "job/container_leftovers.h"
-#include "job/control_sockets.h"
 #include "job/kernel_count.h"
 #include "job/node_command.h"
-#include "job/node_log.h"
 
 #include <jansson.h>
 #include <string.h>
 
 #define BEGIN_S 60 /* of a job that has just begun processes may still come */
-
-void sy_job_sweep_leftovers(const struct sy_job_end *job)
-{
-	struct sy_command_job command = sy_make_end_command(job);
-	struct sy_error err;
-
-	if (sy_conditions_undo_stale(&command, "next job", &err) < 0)
-		sy_log_write(job->config.run_dir, job->node, "-",
-			     "network conditions of dead jobs not undone: %s", err.text);
-	sy_remove_stale_sockets(job->config.run_dir, job->node);
-	sy_finish_records(&command.program, job->node);
-	sy_leftovers_sweep(&command.program);
-}
 
 static bool is_alive(const struct sy_job_sweep *sweep, const char *job_id)
 {
