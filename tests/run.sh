@@ -56,6 +56,7 @@ group_sanitize() { tests/run_sanitized.sh tests; }
 group_fuzz() { tests/run_sanitized.sh fuzz "${FUZZ_S:-60}"; }
 group_torture() { tests/run_sanitized.sh torture "${TORTURE_S:-120}"; }
 group_npb-all() { tests/run_npb.sh check; }
+group_kernels() { setup/packages.sh kvm && run_pytest tests/guests/kernels; } # fetches 40 MB the first time
 
 allow_missing_docker() { # COMMAND…: its exit code 3 says that Docker or a program is missing
     local code=0
@@ -70,7 +71,6 @@ group_containers() { STEELYARD_LAB_LONG=yes run_pytest tests/guests/nodes/test_l
 group_counted-cluster() { STEELYARD_LAB_BPF=yes spread_files tests/system/cluster; } # root
 group_layouts() { tests/guests/layouts/run.sh; }                                     # root
 group_counted() { setup/packages.sh kvm && tests/guests/layouts/run.sh bookworm:v2-counted; }
-group_kernels() { setup/packages.sh kvm && run_pytest tests/guests/kernels; } # root
 group_netem() { run_pytest tests/guests/netem; }                              # root
 group_powercap() {
     tests/guests/powercap/build.sh build/powercap &&
@@ -112,7 +112,7 @@ lanes_of() { # TIER|GROUP…
     case $* in
     fast) printf '%s\n' 'units-fast' 'ruff compiler c' ;;
     test) printf '%s\n' cluster programs 'lint c units bats failsafe npb' ;;
-    slow) printf '%s\n' 'guests docker-host wheel' 'compilers sanitize npb-all slow torture fuzz' ;;
+    slow) printf '%s\n' 'guests docker-host wheel kernels' 'compilers sanitize npb-all slow torture fuzz' ;;
     *) printf '%s\n' "$*" ;;
     esac
 }

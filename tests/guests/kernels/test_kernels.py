@@ -6,7 +6,6 @@ unprivileged users may not call bpf(2).
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -40,14 +39,11 @@ def test_it_is_the_kernel_of_that_release(guest: Guest, request: pytest.FixtureR
     assert guest.release == wanted or (wanted is None and guest.release > (6, 12))
 
 
-def test_status_and_doctor_say_what_it_can(guest: Guest) -> None:
+def test_status_says_what_it_can(guest: Guest) -> None:
     assert guest.text("can").splitlines() == [says(guest), "not loaded, 0 jobs, 0 tasks, 0.0 MB"]
     found = guest.json("status.json")
     assert found["supported"] is True
     assert found["needs_cap_bpf"] is wants_right(guest)
-    (check,) = json.loads(guest.text("doctor.json"))
-    assert check["state"] == "ok"
-    assert check["found"] == f"{says(guest)}; bpf=yes: of jobs, too"
 
 
 @pytest.mark.parametrize("how", ["wait", "ignore", "orphan", "thread"])
