@@ -71,7 +71,7 @@ group_containers() { STEELYARD_LAB_LONG=yes run_pytest tests/guests/nodes/test_l
 group_counted-cluster() { STEELYARD_LAB_BPF=yes spread_files tests/system/cluster; } # root
 group_layouts() { tests/guests/layouts/run.sh; }                                     # root
 group_counted() { setup/packages.sh kvm && tests/guests/layouts/run.sh bookworm:v2-counted; }
-group_netem() { run_pytest tests/guests/netem; }                              # root
+group_netem() { run_pytest tests/guests/netem; } # root
 group_powercap() {
     tests/guests/powercap/build.sh build/powercap &&
         STEELYARD_POWERCAP=$PWD/build/powercap run_pytest tests/guests/powercap
