@@ -96,7 +96,7 @@ man: $(VENV)/.ready
 
 bench: setup  ## make bench BENCH=sampler: a benchmark of Steelyard itself
 	@test -f "bench/$(BENCH).py" || { echo "usage: make bench BENCH=NAME, one of: $(basename $(notdir $(wildcard bench/*.py)))" >&2; exit 2; }
-	@test "$(BENCH)" != run || setup/packages.sh bench
+	@test "$(BENCH)" != run_against_hyperfine || setup/packages.sh bench
 	@$(VENV)/bin/pip install -q --disable-pip-version-check -e '.[bench]'
 	@$(VENV)/bin/python bench/$(BENCH).py
 

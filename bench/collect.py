@@ -72,14 +72,14 @@ def collect(made: collect_study.Made) -> Cost:
 
 def pandas(made: collect_study.Made, out: Path) -> Cost:
     """Return the cost of the peer with pandas."""
-    peer = str(Path(__file__).with_name("collect_peer.py"))
+    peer = str(Path(__file__).with_name("collect_peer_pandas.py"))
     where = (made.study_dir, made.record_dir, made.accounting_dir, out)
     return measured([sys.executable, "-P", peer, *map(str, where)])
 
 
 def read_csv(made: collect_study.Made) -> Cost:
     """Return the cost of reading only the samples."""
-    program = str(Path(__file__).with_name("collect_read_csv.py"))
+    program = str(Path(__file__).with_name("collect_peer_read_csv.py"))
     return measured([sys.executable, "-P", program, str(made.record_dir)])
 
 

@@ -28,10 +28,7 @@ from coverage_draws import (
     normal,
     skewed,
 )
-from coverage_scaling import ALARMS as SCALING_ALARMS
-from coverage_scaling import CAUTIOUS as SCALING_CAUTIOUS
-from coverage_scaling import INTERVALS as SCALING_INTERVALS
-from coverage_studies import (
+from coverage_intervals import (
     block_slope_study,
     block_study,
     effect_study,
@@ -51,6 +48,9 @@ from coverage_studies import (
     tells_overhead,
     tolerance_study,
 )
+from coverage_scaling import ALARMS as SCALING_ALARMS
+from coverage_scaling import CAUTIOUS as SCALING_CAUTIOUS
+from coverage_scaling import INTERVALS as SCALING_INTERVALS
 
 from steelyard.analysis.stats.bimodality import find_two_humps
 from steelyard.analysis.stats.warm_up import find_warm_up

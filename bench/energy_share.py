@@ -1,14 +1,13 @@
 """Whether [low, high] of a shared node's joules contains the truth: 10,000 simulated mixes of jobs.
 
-Each mix (bench/energy_mixes.py) is a separate node: two to five jobs for 30 s, each with its own
-sampler at its own times, with counters as coarse as the kernel's. The shares are those of
-`steelyard show` and `report --energy-shares` (analysis/store/energy_shares.py), once with unknown
-and once with known idle power. Guarantees: the interval contains the truth of at least 95 % of the
-jobs; the lower bounds of a mix never sum to more than the node's energy above idle. The peer is
-the plain share of all the node's joules by CPU time, as in Scaphandre and CEEMS: its error.
-A last table widens the programs' spread beyond the guarantee.
-Last line: JSON with held_unknown, held_known (shares of 1), sums_above_node, mixes, seconds.
-"""
+Each mix (bench/energy_share_simulated_nodes.py) is a separate node: two to five jobs for 30 s, each
+with its own sampler at its own times, with counters as coarse as the kernel's. The shares are those
+of `steelyard show` and `report --energy-shares` (analysis/store/energy_shares.py), once with
+unknown and once with known idle power. Guarantees: the interval contains the truth of at least 95 %
+of the jobs; the lower bounds of a mix never sum to more than the node's energy above idle. The peer
+is the plain share of all the node's joules by CPU time, as in Scaphandre and CEEMS: its error. A
+last table widens the programs' spread beyond the guarantee. Last line: JSON with held_unknown,
+held_known (shares of 1), sums_above_node, mixes, seconds."""
 
 from __future__ import annotations
 
@@ -22,7 +21,7 @@ from collections.abc import Sequence
 
 import duckdb
 import numpy as np
-from energy_mixes import RAPL_J, STEP_S, TICK_S, Chance, Mix, draw_mix, true_shares
+from energy_share_simulated_nodes import RAPL_J, STEP_S, TICK_S, Chance, Mix, draw_mix, true_shares
 
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 from steelyard.wrappers.base.signals import ending_on_sigterm

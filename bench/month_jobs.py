@@ -1,4 +1,4 @@
-"""The jobs of a generated month (month.py): users, times, nodes and usage; and sums of them.
+"""Jobs of a generated month (month_generator.py): users, times, nodes and usage; sums of them.
 
 Every figure is a multiple of 1/8, so that sums of them are exact in any order and may be compared
 with `==`. Jobs last 900 s on average, exponentially distributed (half of them less than 624 s, a

@@ -1,4 +1,4 @@
-"""The records of a generated month (month.py), and samples for some of them.
+"""The records of a generated month (month_generator.py), and samples for some of them.
 
 Each is a recorded one with the job's own values, and with random ones for fields that differ
 between jobs and nodes, so that a pack of them is no smaller than one of real records. The files'

@@ -1,4 +1,4 @@
-"""`sacct` of a month that bench/month.py made: rows of its files, selected by the same options."""
+"""`sacct` of a month of bench/month_generator.py: rows of its files, by the same options."""
 
 import argparse
 import datetime

@@ -1,4 +1,4 @@
-"""Samples of generated jobs at 1 Hz, as bench/month.py writes them with its records.
+"""Samples of generated jobs at 1 Hz, as bench/month_generator.py writes them with its records.
 
 A program's activity is taken from 15 recorded minutes (tests/data/records/long, ORIGIN): blocks of
 5 to 60 s in any order. Each counter's steps are multiplied by a factor of the job and by 5 % of

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from median_interval import interval_of_the_median
+from bootstrap_interval import interval_of_the_median
 
 from steelyard.jobscripts.npb import parse
 from steelyard.wrappers.base.signals import ending_on_sigterm

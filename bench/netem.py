@@ -28,8 +28,8 @@ import venv
 from pathlib import Path
 from typing import Any
 
-import netem_guest
-import netem_host
+import netem_accuracy
+import netem_apply_undo
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.base.programs import find_node_program
@@ -83,9 +83,9 @@ def table(title: str, head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Non
         print("  " + "  ".join(f"{word:>{width}}" for word, width in zip(row, widths, strict=True)))
 
 
-def bench_delay(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+def bench_delay(pair: netem_accuracy.Pair, extent: Extent) -> dict[str, Any]:
     """Measure the delay added to the mean round trip, and compare it with the requested one."""
-    found = [netem_guest.delay(pair, ms, extent.echoes) for ms in extent.delays]
+    found = [netem_accuracy.delay(pair, ms, extent.echoes) for ms in extent.delays]
     table(
         f"delay (egress), n = {extent.echoes} echoes before and during",
         ("asked", "added, mean", "error", "error, plain mean", "verification", "valid"),
@@ -108,9 +108,9 @@ def bench_delay(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
     }
 
 
-def bench_loss(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+def bench_loss(pair: netem_accuracy.Pair, extent: Extent) -> dict[str, Any]:
     """Measure the loss, as the receiver and the qdisc count it."""
-    found = [netem_guest.loss(pair, percent, extent.packets) for percent in extent.losses]
+    found = [netem_accuracy.loss(pair, percent, extent.packets) for percent in extent.losses]
     table(
         f"loss, {extent.packets} UDP packets; 95 % intervals (Wilson)",
         ("asked", "lost, receiver", "interval", "lost, qdisc", "interval", "inside", "valid"),
@@ -130,12 +130,12 @@ def bench_loss(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
     return {"loss_inside_interval": all(f["inside"] for f in found)}
 
 
-def bench_rate(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+def bench_rate(pair: netem_accuracy.Pair, extent: Extent) -> dict[str, Any]:
     """Measure bytes per second on the wire."""
-    found = [netem_guest.rate(pair, mbit, extent.seconds) for mbit in extent.rates]
+    found = [netem_accuracy.rate(pair, mbit, extent.seconds) for mbit in extent.rates]
     errors = [f["achieved_mbit"] / f["asked_mbit"] - 1 for f in found]
     table(
-        f"rate, {netem_guest.FLOWS} TCP connections, {extent.seconds:g} s of a transfer",
+        f"rate, {netem_accuracy.FLOWS} TCP connections, {extent.seconds:g} s of a transfer",
         ("asked", "on the wire", "error"),
         [
             (f"{f['asked_mbit']:g} Mbit/s", f"{f['achieved_mbit']:.2f} Mbit/s", f"{error:+.2%}")
@@ -145,9 +145,9 @@ def bench_rate(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
     return {"rate_error_max": max(abs(error) for error in errors)}
 
 
-def bench_seen(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+def bench_seen(pair: netem_accuracy.Pair, extent: Extent) -> dict[str, Any]:
     """Measure duplication, corruption, reordering."""
-    found = netem_guest.seen(pair, min(extent.packets, 2000))
+    found = netem_accuracy.seen(pair, min(extent.packets, 2000))
     count = found["count"]
     table(
         f"10 % asked of each, {count} UDP packets",
@@ -161,9 +161,9 @@ def bench_seen(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
     return {f"seen_{key}": found[key] for key in ("copies", "spoilt", "sent_ahead")}
 
 
-def bench_streams(pair: netem_guest.Pair, extent: Extent) -> dict[str, Any]:
+def bench_streams(pair: netem_accuracy.Pair, extent: Extent) -> dict[str, Any]:
     """Measure the same on TCP's segments."""
-    found = [netem_guest.stream(pair, spec, extent.stream_bytes) for spec in extent.streams]
+    found = [netem_accuracy.stream(pair, spec, extent.stream_bytes) for spec in extent.streams]
     table(
         f"of the segments of {extent.stream_bytes / 1e6:g} MB over TCP; 95 % intervals (Wilson)",
         ("asked", "segments", "lost, twice, sent again, ahead", "interval"),
@@ -187,18 +187,22 @@ def milliseconds(pair: tuple[float | None, float | None], missing: str) -> tuple
     return f"{pair[0]:.1f}", f"{pair[1]:.1f}"
 
 
-def bench_cost(pair: netem_guest.Pair, extent: Extent, peer: Path | None) -> dict[str, Any]:
+def bench_cost(pair: netem_accuracy.Pair, extent: Extent, peer: Path | None) -> dict[str, Any]:
     """Measure apply and finish against tcset and tcdel; test kills."""
     node, programs = str(pair.node), str(peer or "")
     run_dir = f"/dev/shm/sy-bench-{os.getpid()}"
-    host = netem_host.on_this_machine(
-        netem_host.Bench(node, run_dir, "v0", "rate=10mbit,dev=v0", ["--rate", "10Mbps"], programs,
-                         extent.repeats, extent.kills)
+    host = netem_apply_undo.on_this_machine(
+        netem_apply_undo.Bench(
+            node, run_dir, "v0", "rate=10mbit,dev=v0", ["--rate", "10Mbps"], programs,
+            extent.repeats, extent.kills,
+        )
     )  # fmt: skip
     shutil.rmtree(run_dir, ignore_errors=True)
     tcset = ["--delay", "10ms", "--rate", "10Mbps", "--network", pair.peer]
-    there = netem_host.Bench(node, "/run/sy-cost", "vec0", f"delay=10ms,rate=10mbit,to={pair.peer}",
-                             tcset, programs, extent.guest_repeats, extent.guest_kills)  # fmt: skip
+    there = netem_apply_undo.Bench(
+        node, "/run/sy-cost", "vec0", f"delay=10ms,rate=10mbit,to={pair.peer}",
+        tcset, programs, extent.guest_repeats, extent.guest_kills,
+    )  # fmt: skip
     guest = json.loads(pair.run("python3", *there.command_line(), timeout_s=300))
     if host["missing"]:
         raise RuntimeError(f"a rate cannot be put in place here: {host['missing']}")
@@ -237,7 +241,7 @@ def measure(folder: Path, extent: Extent) -> dict[str, Any]:
     config = ClusterConfig(dir=folder / "c", physical_nodes=1, virtual_nodes=0, guests=1)
     peer = install_peer(extent.quick)
     with cluster.start_cluster(config) as running:
-        pair = netem_guest.Pair(running, find_node_program())
+        pair = netem_accuracy.Pair(running, find_node_program())
         print(f"{datetime.datetime.now(tz=datetime.UTC).date()}, {platform.machine()}, {os.cpu_count()} cores, "
               f"kernel {platform.release()}; guest: {pair.run('uname', '-r').strip()}")  # fmt: skip
         figures = bench_delay(pair, extent)

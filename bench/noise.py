@@ -30,12 +30,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import sampler_job as ours
-from median_interval import interval_of_the_median
+from bootstrap_interval import interval_of_the_median
 from mpiprof import OPEN_MPI
 
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
-KINDS = {"barrier": "b", "work": "w"}  # and the request for it in noise_load.c
+KINDS = {"barrier": "b", "work": "w"}  # and the request for it in noise_mpi_ranks.c
 RATES_HZ = (0, 1, 10)  # 0: no sampler
 BUDGET_PERCENT, FEWEST_ROUNDS = 0.1, 6
 SETTLE_S = 0.1  # after a sampler's start and end
@@ -47,7 +47,7 @@ class Ranks:
     """Two ranks that work on request."""
 
     def __init__(self, base: Path, ms: int) -> None:
-        program = ours.compiled(base, "noise_load", compiler="mpicc")
+        program = ours.compiled(base, "noise_mpi_ranks", compiler="mpicc")
         root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
         argv = ["mpirun", *root, *OPEN_MPI[:3], "-np", "2", str(program), str(ms)]
         self.process = subprocess.Popen(

@@ -49,8 +49,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import sampler_ends as ends
 import sampler_job as ours
+import sampler_mass_exit as ends
 
 from steelyard.analysis.stats.basics import student_quantile
 from steelyard.wrappers.base.signals import ending_on_sigterm

@@ -1,4 +1,4 @@
-"""For bench/sampler.py, noise.py and storm.py: our samplers of a job, with every source."""
+"""For bench/sampler.py, noise.py and process_storm.py: our samplers of a job, with every source."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ group_soak() { # hours
             tests/system/job/test_trouble.py &&
         STEELYARD_LAB_BPF=yes STEELYARD_FAULT_TRIES=30 run_pytest tests/system/cluster/test_kills.py &&
         STEELYARD_SOAK_TASKS=100000 run_pytest tests/system/bpf/test_soak.py &&
-        STEELYARD_JOBS=${STEELYARD_JOBS:-10000} "$VENV/bin/python" bench/jobs.py
+        STEELYARD_JOBS=${STEELYARD_JOBS:-10000} "$VENV/bin/python" bench/soak.py
 }
 
 # --- tiers: a line is a lane --------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""bench/jobs.py and bench/slurmctld.py on a real Slurm: nothing is harmed; no time is judged."""
+"""bench/soak.py and bench/slurmctld.py on a real Slurm: nothing is harmed; no time is judged."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def figures_of(name: str, *options: str) -> dict[str, Any]:
 
 
 def test_a_few_jobs_of_every_kind_in_a_row() -> None:
-    figures = figures_of("jobs.py", "--jobs", "32")
+    figures = figures_of("soak.py", "--jobs", "32")
     assert (figures["jobs"], figures["records"]) == (32, 40), "8 rounds of 4, one on two nodes"
     assert figures["slurmctld_log_bytes"] > figures["plain_slurmctld_log_bytes"] > 0
     assert {"slurmctld_kb", "slurmctld_files", "slurmd.n1_kb"} < figures["daemons"].keys()
 
 
 def test_a_night_of_several_nodes_beside_what_cron_runs() -> None:
-    figures = figures_of("jobs.py", "--jobs", "32", "--nodes", "3", "--services", "1")
+    figures = figures_of("soak.py", "--jobs", "32", "--nodes", "3", "--services", "1")
     assert (figures["jobs"], figures["services_wrong"]) == (32, [])
     assert all(of["passes"] > 1 for of in figures["services"].values())
     assert figures["packed_files"] >= 2 * figures["records"], "a record and its samples"

@@ -36,7 +36,7 @@ def test_a_small_one_ends_with_a_line_of_json(name: str, runs: int, told: set[st
 
 def test_a_months_rows_and_records_are_what_its_maker_says() -> None:
     done = subprocess.run(
-        [sys.executable, BENCH / "scale.py", "--jobs", "200", "--shows", "1"],
+        [sys.executable, BENCH / "million_job_readers.py", "--jobs", "200", "--shows", "1"],
         capture_output=True, text=True, timeout=500, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -54,7 +54,7 @@ LINES = 200  # bytes: what the storm's parent reads and writes itself
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts, and a cgroup")
 def test_a_storm_is_in_the_record_or_its_lack_is_told() -> None:
     done = subprocess.run(
-        [sys.executable, BENCH / "storm.py", "--seconds", "1"],
+        [sys.executable, BENCH / "process_storm.py", "--seconds", "1"],
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -104,5 +104,5 @@ def test_every_benchmark_ends_so() -> None:
     started = {
         name: text for name, text in mains.items() if "main()" in text and "exit" in text.lower()
     }
-    assert {"sampler", "start", "jobs", "slurmctld", "submit", "netem"} <= started.keys()
+    assert {"sampler", "start", "soak", "slurmctld", "submit", "netem"} <= started.keys()
     assert [name for name, text in started.items() if "with ending_on_sigterm():" not in text] == []

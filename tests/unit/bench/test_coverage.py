@@ -21,7 +21,7 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], SimpleNamespace]:
 
 
 def test_an_interval_beside_the_truth_is_no_hit(bench: Callable[[str], SimpleNamespace]) -> None:
-    draws, studies = bench("coverage_draws.py"), bench("coverage_studies.py")
+    draws, studies = bench("coverage_draws.py"), bench("coverage_intervals.py")
     assert draws.held(0.9, 1.1, 1.0)
     assert not draws.held(1.05, 1.1, 1.0)
     assert draws.held(None, None, 1.0) is None  # none is told

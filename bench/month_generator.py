@@ -1,7 +1,7 @@
 """A generated month of a cluster: N jobs, the output of sacct for them, the records of their nodes.
 
-python bench/month.py FOLDER [--jobs 1000000] [--seed 1] [--records SHARE] [--samples SHARE]
-    [--flat]
+python bench/month_generator.py FOLDER [--jobs 1000000] [--seed 1] [--records SHARE]
+    [--samples SHARE] [--flat]
 
 FOLDER then contains `bin/sacct`, which answers -j, -X, -u, -S, -E and --format for these jobs;
 `records`, by day (`--flat`: one folder per job), of the first SHARE of the jobs, and samples of the

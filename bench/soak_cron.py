@@ -1,4 +1,4 @@
-"""The commands that cron and timers run on a cluster, in fast motion, for bench/jobs.py."""
+"""The commands that cron and timers run on a cluster, in fast motion, for bench/soak.py."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 from collect import Cost, measured
-from scale import STEELYARD
+from million_job_readers import STEELYARD
 
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.sweep.sweep import sweep

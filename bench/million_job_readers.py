@@ -1,13 +1,13 @@
 """What a month of jobs costs its readers: `show` of one job, and every row and record read once.
 
-A month is made twice (bench/month.py): with its records by day, and with one folder per job in a
-common folder. Then for a few random jobs of the month these take turns: `steelyard show JOB`, and
-the same program `sacct` for the same job with its records printed by cat, as a person without
-Steelyard would do; `show` of an unknown job, where every job has a folder, and `ls -f` of the
-common folder. At last all rows as our reader returns them, against sacct alone; all records found,
-read and checked, against a script that only parses them. The sums of what is read must equal those
-of the month's maker exactly, and so must those of `steelyard top` after a collect. Budget: `show`
-within 1 s among a million jobs. `status` is in bench/cli.py.
+A month is made twice (bench/month_generator.py): with its records by day, and with one folder per
+job in a common folder. Then for a few random jobs of the month these take turns: `steelyard show
+JOB`, and the same program `sacct` for the same job with its records printed by cat, as a person
+without Steelyard would do; `show` of an unknown job, where every job has a folder, and `ls -f` of
+the common folder. At last all rows as our reader returns them, against sacct alone; all records
+found, read and checked, against a script that only parses them. The sums of what is read must equal
+those of the month's maker exactly, and so must those of `steelyard top` after a collect. Budget:
+`show` within 1 s among a million jobs. `status` is in bench/cli.py.
 
 Last line: JSON with show_s, show_flat_s, show_unknown_s (medians of wall time), show_cpu_s, rows_s,
 records_s (CPU seconds), ratio_show, ratio_show_flat, ratio_unknown (wall), ratio_rows,
@@ -30,7 +30,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-import month
+import month_generator
 import month_jobs
 from collect import Cost, measured
 
@@ -192,8 +192,8 @@ def main() -> int:
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sy-scale-", dir=asked.dir) as name:
         days, flat = Path(name) / "days", Path(name) / "flat"
-        told = month.make(days, asked.jobs, asked.seed, asked.records)
-        month.make(flat, asked.jobs, asked.seed, asked.records, flat=True)
+        told = month_generator.make(days, asked.jobs, asked.seed, asked.records)
+        month_generator.make(flat, asked.jobs, asked.seed, asked.records, flat=True)
         some = chosen(asked.jobs, asked.seed, told["records_of_jobs"], asked.shows)
         figures = document(days, flat, some, told)
     figures |= {"jobs": asked.jobs, "rows": told["rows"], "load": round(os.getloadavg()[0], 1)}

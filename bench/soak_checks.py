@@ -1,4 +1,4 @@
-"""What bench/jobs.py looks for after its jobs: in the accounting, in the records, on the machine."""
+"""What bench/soak.py checks after its jobs: the accounting, the records, the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs_load import ask, written_bytes
+from soak_load import ask, written_bytes
 
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import SEPARATOR

@@ -1,14 +1,15 @@
 """A fleet's month from end to end: made, collected, shown, swept into packs, shown, summed.
 
-make bench BENCH=fleet, or: python bench/fleet.py [--jobs 3000] [--samples 0.5] [--every 30s]
+make bench BENCH=record_life_cycle
+python bench/record_life_cycle.py [--jobs 3000] [--samples 0.5] [--every 30s]
 
-A month of N jobs is made (bench/month.py). A share of them has samples at 1 Hz, Slurm's default
-here (month_samples.py and month_jobs.py describe which jobs). Then follow `collect --cluster` of
-all loose records; `show` of some jobs; `sweep` of all of them, and of a copy with thinned samples
-(--every); `show` of these jobs from packs; `collect --cluster` from packs; `show` from the
-database, without records and accounting; `top` and `metrics`. Both databases must contain exactly
-what the month's maker generated. Bytes are those on the disk, names are inodes. Bytes per job are
-from days on which all jobs have samples, and from days on which none has.
+A month of N jobs is made (bench/month_generator.py). A share of them has samples at 1 Hz, Slurm's
+default here (month_samples.py and month_jobs.py describe which jobs). Then follow `collect
+--cluster` of all loose records; `show` of some jobs; `sweep` of all of them, and of a copy with
+thinned samples (--every); `show` of these jobs from packs; `collect --cluster` from packs; `show`
+from the database, without records and accounting; `top` and `metrics`. Both databases must contain
+exactly what the month's maker generated. Bytes are those on the disk, names are inodes. Bytes per
+job are from days on which all jobs have samples, and from days on which none has.
 
 Budget: a month of a million jobs in 5 GB and 10,000 inodes, `show` of any of them in 1 s. Compiled
 modules of Python are used, as in an installation.
@@ -34,10 +35,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
-import month
+import month_generator
 import month_jobs
 from collect import Cost, measured
-from scale import MONTH, STEELYARD, collect_cluster, environment, top_agrees
+from million_job_readers import MONTH, STEELYARD, collect_cluster, environment, top_agrees
 
 from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.signals import ending_on_sigterm
@@ -85,7 +86,7 @@ def usage(folder: Path) -> tuple[int, int]:
 def make(fleet: Fleet) -> month_jobs.Sums:
     """Make the month, and three copies of its records: hard links in separate folders."""
     begin, asked = time.monotonic(), fleet.asked
-    document = month.make(fleet.month, asked.jobs, asked.seed, samples=asked.samples)
+    document = month_generator.make(fleet.month, asked.jobs, asked.seed, samples=asked.samples)
     (fleet.month / "records").rename(fleet.loose)
     for copy in (fleet.packs, fleet.thin):
         subprocess.run(["/bin/cp", "-al", str(fleet.loose), str(copy)], check=True)

@@ -26,7 +26,7 @@ from datetime import datetime
 from pathlib import Path
 
 import slurm_arms as arms
-from median_interval import interval_of_the_median
+from bootstrap_interval import interval_of_the_median
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.wrappers.base.signals import ending_on_sigterm

@@ -48,7 +48,7 @@ def start_storm(
     base: Path, children: str, seconds: int, made: ours.Group | None
 ) -> subprocess.Popen[str]:
     """Start the load below a root, a shell that waits for it; it begins after a line of input."""
-    load = str(ours.compiled(base, "storm_load"))
+    load = str(ours.compiled(base, "process_storm_load"))
     words = [load, str(RATE), str(seconds), children, str(BURN_US), *(made.procs if made else ())]
     script = 'exec 3<&0; "$@" <&3; true'
     return subprocess.Popen(
@@ -140,7 +140,9 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, help=f"each ({SECONDS})")
     args = parser.parse_args()
     if os.geteuid() != 0:
-        print("bench/storm: needs root, for mounts of its own and a cgroup", file=sys.stderr)
+        print(
+            "bench/process_storm: needs root, for mounts of its own and a cgroup", file=sys.stderr
+        )
         return 3
     base = Path(tempfile.mkdtemp(prefix="sybench.", dir="/dev/shm"))
     base.chmod(0o755)

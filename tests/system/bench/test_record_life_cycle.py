@@ -1,4 +1,4 @@
-"""bench/fleet.py and record_files.py on a small month: their output agrees with the files."""
+"""bench/record_life_cycle.py and million_record_files.py agree with the files of a small month."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-BENCH = Path(__file__).parents[3] / "bench" / "fleet.py"
+BENCH = Path(__file__).parents[3] / "bench" / "record_life_cycle.py"
 
 
 def test_a_small_month(tmp_path: Path) -> None:
@@ -36,8 +36,8 @@ def test_a_small_month(tmp_path: Path) -> None:
 
 
 def test_a_small_folder_of_records(tmp_path: Path) -> None:
-    """bench/record_files.py: made, shown, collected during a sweep that is killed, swept."""
-    bench = BENCH.with_name("record_files.py")
+    """bench/million_record_files.py: shown, collected during a sweep that is killed."""
+    bench = BENCH.with_name("million_record_files.py")
     done = subprocess.run(
         [sys.executable, "-P", str(bench), "--files", "600", "--once", "--dir", str(tmp_path)],
         capture_output=True, text=True, timeout=1200, check=False,

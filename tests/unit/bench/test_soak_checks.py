@@ -1,4 +1,4 @@
-"""bench/jobs.py: what it looks for can be found."""
+"""bench/soak.py: what it looks for can be found."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ JOB_ID = 4711
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCH))
-    import jobs_checks
+    import soak_checks
 
-    return jobs_checks
+    return soak_checks
 
 
 def is_flat(checks: ModuleType, values: list[int]) -> bool:

@@ -24,8 +24,8 @@ def test_a_bias_beyond_its_limit_is_an_exit_code(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """bench/run.py: of the medians where nothing comes in between, else of the least."""
-    bench = runpy.run_path(str(BENCH / "run.py"))
+    """The limit applies to medians at real-time priority, else to minima."""
+    bench = runpy.run_path(str(BENCH / "run_against_hyperfine.py"))
     row = bench["row"]("true", "bare", [1.0], [1.0]) | {"bias_ms": bias, "bias_of_least_ms": least}
     told = bench["main"].__globals__
     monkeypatch.setitem(told, "measure", lambda *_: [row])

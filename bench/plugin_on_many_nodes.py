@@ -28,8 +28,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import slurm_arms as arms
-from jobs_load import ask, wait_empty
 from slurmctld import cpu_s
+from soak_load import ask, wait_empty
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.records import RecordError, read_record

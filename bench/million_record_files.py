@@ -1,14 +1,15 @@
 """A folder of millions of record files: shown, checked, collected, swept, with a killed sweep.
 
-make bench BENCH=record_files
-python bench/record_files.py [--files 30000] [--once] [--dir FOLDER]
+make bench BENCH=million_record_files
+python bench/million_record_files.py [--files 30000] [--once] [--dir FOLDER]
 
-A month with as many jobs as N files need is made (bench/month.py): real records, each with two
-lines of samples. The first half of the jobs has one folder per job in a common folder (flat), the
-other half is by day. With all files loose it runs `steelyard-node doctor`, `show` of a job of
-either layout and of an unknown one, `sweep --dry-run`, `collect --cluster` (not with --once). A
-sweep is killed (SIGKILL) when a third of the jobs are packed, and another one does the rest, while
-a `collect --cluster` runs; a third sweep finds nothing to do. Then the same commands run on packs.
+A month with as many jobs as N files need is made (bench/month_generator.py): real records, each
+with two lines of samples. The first half of the jobs has one folder per job in a common folder
+(flat), the other half is by day. With all files loose it runs `steelyard-node doctor`, `show` of a
+job of either layout and of an unknown one, `sweep --dry-run`, `collect --cluster` (not with
+--once). A sweep is killed (SIGKILL) when a third of the jobs are packed, and another one does the
+rest, while a `collect --cluster` runs; a third sweep finds nothing to do. Then the same commands
+run on packs.
 
 Requirements: every file's bytes exist exactly once, in a pack or loose, after any kill (the SHA-256
 of job, name and content is summed when files are made, and again from packs); both databases
@@ -38,12 +39,12 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import compress
 from pathlib import Path
 
-import month
+import month_generator
 import month_records
 import month_samples
 from collect import Cost, measured
+from million_job_readers import STEELYARD, UNKNOWN, collect_cluster, environment, top_agrees
 from month_jobs import Job
-from scale import STEELYARD, UNKNOWN, collect_cluster, environment, top_agrees
 
 from steelyard.analysis.sources import record_folders, record_packs
 from steelyard.wrappers.base.programs import find_node_program
@@ -128,7 +129,7 @@ class Bench:
         self.databases, self.said = (base / "beside", base / "of-loose"), base / "said"
         self.maker, self.figures, self.wrong = Maker(), Figures(), list[str]()
         begin = time.monotonic()
-        document = month.make(self.month, jobs, seed, flat=0.5, files=self.maker)
+        document = month_generator.make(self.month, jobs, seed, flat=0.5, files=self.maker)
         self.told = document["sums"]
         self.figures["make_s"] = round(time.monotonic() - begin)
 

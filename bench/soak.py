@@ -28,9 +28,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import jobs_checks as checks
-import jobs_load as load
-import jobs_services
+import soak_checks as checks
+import soak_cron
+import soak_load as load
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.sacct import Sacct
@@ -182,12 +182,12 @@ def measure(folder: Path, args: argparse.Namespace) -> dict[str, object]:
         load.set_up(slurm)
         print("with the plugin")
         at_first, looks = checks.small_files(slurm), Looks()
-        with jobs_services.beside(slurm, args.services) as services:
+        with soak_cron.beside(slurm, args.services) as services:
             ours = run_rounds(slurm, sizes, tags=True, looks=looks, limit_s=limit_s)
             jobs = ours.jobs
             found = verify(slurm, jobs, at_first)
         if services:
-            found |= jobs_services.check(services, jobs)
+            found |= soak_cron.check(services, jobs)
     memory, grown = slopes(looks, jobs)
     rates = {"jobs": jobs, "jobs_per_s": round(jobs / ours.seconds, 2),
              "plain_jobs_per_s": round(peer.jobs / peer.seconds, 2)}  # fmt: skip

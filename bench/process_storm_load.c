@@ -1,8 +1,9 @@
-/* The storm that bench/storm.py measures: RATE processes a second for SECONDS, each of which lives
- * 1 to 5 ms, burns BURN_US of CPU, writes 10,000 bytes and reads 5,000; waited for, or not
- * (`ignore`: SIGCHLD is). Joins the cgroups whose PROCS files are named. Says that it is ready,
- * begins and ends at a line on stdin; between them prints what it knows itself: children, their CPU
- * by their own clocks, its own. usage: storm_load RATE SECONDS wait|ignore BURN_US [PROCS]... */
+/* The storm that bench/process_storm.py measures: RATE processes a second for SECONDS, each of
+ * which lives 1 to 5 ms, burns BURN_US of CPU, writes 10,000 bytes and reads 5,000; waited for,
+ * or not (`ignore`: SIGCHLD is). Joins the cgroups whose PROCS files are named. Says that it is
+ * ready, begins and ends at a line on stdin; between them prints what it knows itself:
+ * children, their CPU by their own clocks, its own. usage: process_storm_load RATE SECONDS
+ * wait|ignore BURN_US [PROCS]... */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
