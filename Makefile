@@ -45,7 +45,7 @@ define make_venv
 	@mkdir -p build/src && ln -sfn ../.. build/src/steelyard
 	@setup/step.sh '2/3 Python packages into $(VENV)' flock build/src $(SHELL) -ec 'echo venv; $(PYTHON) -m venv $(VENV); \
 		$(VENV)/bin/pip install --disable-pip-version-check --progress-bar off --no-compile -e ".$(1)"; \
-		$(VENV)/bin/python setup/light_start.py $(CURDIR) $(VENV)/lib/*/site-packages/__editable__.steelyard-*.pth; \
+		$(VENV)/bin/python setup/editable_pth.py $(CURDIR) $(VENV)/lib/*/site-packages/__editable__.steelyard-*.pth; \
 		echo compileall; $(VENV)/bin/python -m compileall -q -j0 -x "/tests?/" $(VENV)/lib facts jobscripts analysis wrappers || true'
 	@touch $(VENV)/.ready
 endef

@@ -171,7 +171,7 @@ hypervisor() {
     put_programs steelyard-node
     install -d -m 0755 "$root$host_records"
     put_filled 0644 contrib/hypervisor/steelyard-vm@.service.example "$doc/steelyard-vm@.service.example"
-    put 0755 contrib/hypervisor/libvirt_hook.sh "$doc/libvirt_hook.sh"
+    put 0755 contrib/hypervisor/libvirt_sampler_hook.sh "$doc/libvirt_sampler_hook.sh"
     echo "Next: docs/virtual.md, \"The host's joules\"."
 }
 

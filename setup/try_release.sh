@@ -1,6 +1,6 @@
 #!/bin/bash
 # The plugin on another release of Slurm: a Debian suite in a chroot, this checkout built and
-# installed there as docs/admin.md says, a Slurm by hand, jobs of an ordinary user, and last the
+# installed there as docs/admin.md says, a Slurm without systemd, jobs of an ordinary user, and last the
 # calibration (docs/calibrate.md), whose table it prints.
 # Usage (root): setup/try_release.sh SUITE [FOLDER]; SUITE: bookworm, trixie, sid.
 # FOLDER (/var/tmp/steelyard-SUITE) is kept for the next time: 1 GB. Exit code 1: a check failed.

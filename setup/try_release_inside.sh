@@ -7,8 +7,8 @@ host=$(hostname -s)
 readonly host
 export SLURM_CONF=$site/slurm.conf
 failed=0
-# shellcheck source=setup/slurm_by_hand.sh
-source "${BASH_SOURCE[0]%/*}/slurm_by_hand.sh"
+# shellcheck source=setup/slurm_in_chroot.sh
+source "${BASH_SOURCE[0]%/*}/slurm_in_chroot.sh"
 
 prepare() {
     set_up_system

@@ -20,7 +20,7 @@ next_month() { # 22.05
 }
 
 rm -rf build/deb
-packaging/dist/source.sh "$built"
+packaging/dist/copy_sources.sh "$built"
 cp -r packaging/deb "$built/debian"
 rm "$built/debian/deb.sh"
 sed -e "s|@SLURM@|$release|g" -e "s|@SLURM_NEXT@|$(next_month "$release")~|g" -e "s|@MAINTAINER@|$maintainer|" \

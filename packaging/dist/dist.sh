@@ -25,7 +25,7 @@ find "$stage/$name/root$prefix" -type f -perm -u+x -exec strip --strip-unneeded 
 packaging/parts.sh "$stage/$name/root" "$prefix" "$prefix/share/doc/steelyard" "$record_dir" >"$stage/$name/parts"
 
 # From a copy: pip does not remove its build/lib, whose files the next wheel would contain.
-packaging/dist/source.sh "$stage/source"
+packaging/dist/copy_sources.sh "$stage/source"
 "$python" -m pip wheel --disable-pip-version-check -q -w "$stage/$name/wheels" "$stage/source" pip
 rm -rf "$stage/source"
 

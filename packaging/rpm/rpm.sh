@@ -23,7 +23,7 @@ if rpm -q rpm >/dev/null 2>&1; then
 fi
 
 rm -rf "$top"
-packaging/dist/source.sh "$top/steelyard-$version"
+packaging/dist/copy_sources.sh "$top/steelyard-$version"
 mkdir -p "$top"/{SOURCES,SPECS}
 tar -C "$top" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
     -czf "$top/SOURCES/steelyard-$version.tar.gz" "steelyard-$version"

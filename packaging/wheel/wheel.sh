@@ -60,7 +60,7 @@ main() {
     install_tools
     copy_libraries
     # From a copy: pip does not remove its build/lib, whose files the next wheel would contain.
-    packaging/dist/source.sh "$work/source"
+    packaging/dist/copy_sources.sh "$work/source"
     mkdir "$work/source/libexec"
     compile_programs "$work/source/libexec"
     copy_licenses "$work/source/libexec"

@@ -8,8 +8,8 @@ readonly host
 export SLURM_CONF=$site/slurm.conf
 failed=0
 cd /work
-# shellcheck source=setup/slurm_by_hand.sh
-source setup/slurm_by_hand.sh
+# shellcheck source=setup/slurm_in_chroot.sh
+source setup/slurm_in_chroot.sh
 programs=/usr/libexec/steelyard
 [[ $what != dist ]] || programs=/usr/local/libexec/steelyard
 readonly programs

@@ -21,7 +21,7 @@ mkdir -p "$folder/work"/{build,setup,docs,tests/packages}
 cp -r "$root/build/$what" "$folder/work/build/"
 [[ $what == dist ]] || cp -r "$root/build/dist" "$folder/work/build/"
 cp "$root"/docs/admin{,-pbs}.md "$folder/work/docs/"
-cp "$root/setup/slurm_by_hand.sh" "$folder/work/setup/"
+cp "$root/setup/slurm_in_chroot.sh" "$folder/work/setup/"
 cp "$root"/tests/packages/{inside.sh,commands.py,pbs.sh,torque_job.py} "$root/tests/system/torque/mom.py" "$folder/work/tests/packages/"
 printf '127.0.0.1 localhost %s\n' "$(hostname -s)" >"$folder/etc/hosts"
 unshare --net --mount --pid --fork --kill-child --propagation private \

@@ -45,7 +45,7 @@ def test_the_release_of_slurm_is_that_of_the_headers(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no checkout of git")
 def test_what_is_packed_is_what_git_has(tmp_path: Path) -> None:
-    subprocess.run([ROOT / "packaging/dist/source.sh", tmp_path / "source"], check=True)
+    subprocess.run([ROOT / "packaging/dist/copy_sources.sh", tmp_path / "source"], check=True)
     packed = tmp_path / "source"
     assert (packed / "VERSION").read_text() == (ROOT / "VERSION").read_text()
     assert (packed / "packaging/deb/rules").stat().st_mode & 0o111

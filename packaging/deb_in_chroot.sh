@@ -1,7 +1,7 @@
 #!/bin/bash
 # Debian packages for another release of Slurm: packaging/deb/deb.sh of this checkout's commit in a Debian suite's
 # chroot (setup/release_root.sh keeps and re-uses it), installed there, checked by
-# `steelyard-node doctor`, and purged. Usage (root): packaging/deb_release.sh SUITE [FOLDER]
+# `steelyard-node doctor`, and purged. Usage (root): packaging/deb_in_chroot.sh SUITE [FOLDER]
 # SUITE: bookworm, trixie, sid. build/deb-SUITE/*.deb
 set -euo pipefail
 
@@ -11,7 +11,7 @@ source=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 readonly source
 
 if ((EUID != 0)); then
-    echo "deb_release.sh: needs root: a chroot" >&2
+    echo "deb_in_chroot.sh: needs root: a chroot" >&2
     exit 3
 fi
 "$source/setup/release_root.sh" "$suite" "$root"

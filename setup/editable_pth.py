@@ -1,6 +1,6 @@
 """Have Python find our sources without pip's finder, which takes 15 ms at every start.
 
-setup/light_start.py ROOT FILE…: the files are `__editable__.steelyard-….pth` in site-packages.
+setup/editable_pth.py ROOT FILE…: the files are `__editable__.steelyard-….pth` in site-packages.
 """
 
 import sys

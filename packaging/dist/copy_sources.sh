@@ -1,5 +1,5 @@
 #!/bin/bash
-# Copy this checkout's files without built ones, with uncommitted changes: source.sh FOLDER
+# Copy this checkout's files without built ones, with uncommitted changes: copy_sources.sh FOLDER
 # In a source tar, which is no checkout, all files but build/.
 set -euo pipefail
 

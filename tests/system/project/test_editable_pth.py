@@ -22,7 +22,7 @@ def test_a_line_takes_the_place_of_the_finder(tmp_path: Path) -> None:
     path = tmp_path / "__editable__.steelyard-1.pth"
     path.write_text("import __editable___steelyard_1_finder\n", encoding="utf-8")
     absent = tmp_path / "__editable__.steelyard-*.pth"
-    script = ROOT / "setup/light_start.py"
+    script = ROOT / "setup/editable_pth.py"
     subprocess.run([sys.executable, script, ROOT, path, absent], check=True)
     assert [path] == list(tmp_path.iterdir())
     done = subprocess.run(
