@@ -7,7 +7,7 @@
 - fields/NAME.toml: the fields of the JSON documents that users read, with type and meaning;
   `json_fields` reads them. Tests compare what programs write with them.
 
-`rows` reads rows of a .def file. Tables in docs are made from these files by `make docs`. To add a
+`def_rows` reads rows of a .def file. Tables in docs are made from these files by `make docs`. To add a
 quantity, a key or a field, add a row here first; the compiler and the tests name what is missing.
 
 The package imports nothing of Steelyard. It has facts only: what is done with them is elsewhere.

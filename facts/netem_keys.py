@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-from steelyard.facts.rows import rows, text_of
+from steelyard.facts.def_rows import rows, text_of
 
 
 @dataclass(frozen=True, slots=True)

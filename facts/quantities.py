@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steelyard.facts.rows import rows, text_of
+from steelyard.facts.def_rows import rows, text_of
 
 UNITS = {"S": "s", "J": "J", "BYTES": "bytes", "ONE": "1"}
 REAL = ("s", "J")  # units of numbers with a fraction

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from steelyard.facts.netem_keys import VALUES
-from steelyard.facts.rows import rows, text_of
+from steelyard.facts.def_rows import rows, text_of
 from steelyard.wrappers.base import programs
 
 TIMEOUT_S = 10
