@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from steelyard.facts.netem_keys import VALUES
 from steelyard.facts.def_rows import rows, text_of
+from steelyard.facts.netem_keys import VALUES
 from steelyard.wrappers.base import programs
 
 TIMEOUT_S = 10
