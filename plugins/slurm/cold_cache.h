@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include "base/error.h"
 #include "config.h"
-#include "job_facts.h"
+#include "slurmctld_query.h"
 #include "job/sampler_messages.h"
-#include "step.h"
+#include "step_identity.h"
 
 /* Drop the caches if the policy allows it to the user and no other step of the job has done it on
  * this node, and send the result to the sampler. A refused request is repeated by the next step.

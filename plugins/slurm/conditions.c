@@ -10,7 +10,7 @@
 #include "job/conditions.h"
 #include "job/container_leftovers.h"
 #include "job_cgroup.h"
-#include "job_facts.h"
+#include "slurmctld_query.h"
 #include "netem/spec/spec.h"
 #include "options.h"
 #include "sampler_launch.h"

@@ -10,7 +10,7 @@
 
 #include "config.h"
 #include "job/sampler_messages.h"
-#include "step.h"
+#include "step_identity.h"
 
 /* Start of a step other than the extern one: apply the conditions of its options. Waits until the
  * kernel has them and they are verified. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "job_facts.h"
+#include "slurmctld_query.h"
 
 struct sy_user_options sy_options;
 static const struct sy_config *config;

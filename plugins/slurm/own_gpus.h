@@ -3,7 +3,7 @@
 #define STEELYARD_SLURM_OWN_GPUS_H
 
 #include "job/sampler_messages.h"
-#include "step.h"
+#include "step_identity.h"
 
 /* In the task's own process, as the user and in its cgroup: access(2) shows which devices it may
  * open (it heeds a cgroup's devices), and nothing is opened. Where neither Slurm nor the node has

@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "config.h"
 #include "job/node_command.h"
-#include "job_facts.h"
-#include "step.h"
+#include "slurmctld_query.h"
+#include "step_identity.h"
 
 /* Our program as slurmstepd starts it: out of the job's cgroups. */
 struct sy_node_program sy_slurm_program(const struct sy_config *config);

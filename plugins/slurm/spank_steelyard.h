@@ -11,8 +11,10 @@
  *     task      the first task is forked: what slurmstepd has used until now is not the step's;
  *     child     in the task's own process: the conditions hold, or the task ends with exit code 4;
  *     task_exit the last task has ended: the step reports what its tasks have used
- * (children_usage.h), and a job without a batch step gets its AdminComment (admin_comment.h); exit
- * the batch step sets AdminComment; the extern step undoes conditions and ends the sampler.
+ *               (children_usage.h), and a job without a batch step gets its AdminComment
+ *               (admin_comment_launch.h);
+ *     exit      the batch step sets AdminComment; the extern step undoes conditions and ends the
+ *               sampler.
  *
  * A job never fails, and no daemon hangs, because of the plugin: what goes wrong is logged, and
  * every wait has a limit. The exception is a condition that was requested and cannot be applied.

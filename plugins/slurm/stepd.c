@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "admin_comment.h"
+#include "admin_comment_launch.h"
 #include "base/file.h"
 #include "children_usage.h"
 #include "cold_cache.h"
@@ -24,7 +24,7 @@
 #include "options.h"
 #include "own_gpus.h"
 #include "sampler_launch.h"
-#include "step.h"
+#include "step_identity.h"
 
 #define LAST_WORDS_MS 1000 /* a sampler that only starts takes ten messages, then none */
 #define LONG_STEP_S   1	   /* half a second at its end is not noticed */

@@ -1,6 +1,6 @@
 /* The MPI calls that are timed, MPI 3.1's signatures, and MPI 4's where the header has them. A row
  * is X(arity, Name, fortran_name, RULE, types of the arguments) and RULE says what this rank hands
- * over to be sent (message_sizes.h). What is not listed (files, types, groups, attributes,
+ * over to be sent (sent_bytes.h). What is not listed (files, types, groups, attributes,
  * processes that are started) counts as computation.
  */
 #ifndef SY_MPIPROF_CALLS_H

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "message_sizes.h"
+#include "sent_bytes.h"
 #include "profile.h"
 
 #pragma GCC visibility push(default)

@@ -14,7 +14,7 @@
 #define HAVE_TSC 1
 #endif
 
-#include "message_sizes.h"
+#include "sent_bytes.h"
 
 #ifdef OPEN_MPI
 #define OURS "Open MPI"

@@ -2,7 +2,7 @@
  * figures become one file (docs/mpi-profile.md).
  *
  * The library is preloaded, so that the program's MPI_Send is ours, which calls PMPI_Send.
- * wrappers.c (C) and fortran.c define the calls of calls.h, message_sizes.h how many bytes each
+ * wrappers.c (C) and fortran.c define the calls of calls.h, sent_bytes.h how many bytes each
  * hands over. A rank measures from the call of MPI_Init to the call of MPI_Finalize; there rank 0
  * gathers all profiles, and profile_file.c writes the file.
  *

@@ -1,6 +1,6 @@
 /* MPI_Send and so on, found before MPI's own because the library is preloaded; each calls
  * PMPI_Send. */
-#include "message_sizes.h"
+#include "sent_bytes.h"
 #include "profile.h"
 
 #pragma GCC visibility push(default)

@@ -1,6 +1,6 @@
 /* A job on this node, from its begin to its end, for schedulers whose prologues, epilogues and
  * hooks start a program: `steelyard-node job begin`, `end` and `sweep`. Slurm's plugin, which lives
- * in the job's own daemons, uses the same parts in its own order (plugins/slurm/step.h).
+ * in the job's own daemons, uses the same parts in its own order (plugins/slurm/spank_steelyard.h).
  *
  * begin (begin.c) starts the sampler as a process of its own (sampler_launch.h, spawn.h), sends it
  * what is known of the job (sampler_messages.h), and puts the network conditions and the cold cache

@@ -1,11 +1,11 @@
 /* At a job's end its totals go into AdminComment, so that sacct alone shows them. steelyard-slurmdb
  * writes them, a process outside of the job: no job waits for slurmctld. */
-#ifndef STEELYARD_SLURM_ADMIN_COMMENT_H
-#define STEELYARD_SLURM_ADMIN_COMMENT_H
+#ifndef STEELYARD_SLURM_ADMIN_COMMENT_LAUNCH_H
+#define STEELYARD_SLURM_ADMIN_COMMENT_LAUNCH_H
 
 #include "config.h"
 #include "job/sampler_messages.h"
-#include "step.h"
+#include "step_identity.h"
 
 /* Whether this step's end is the moment: the batch step; in a job that has none, every step, on
  * its first node (each overwrites what the step before has written). */

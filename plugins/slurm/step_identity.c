@@ -1,4 +1,4 @@
-#include "step.h"
+#include "step_identity.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Which job, step and node this slurmstepd serves. */
-#ifndef STEELYARD_SLURM_STEP_H
-#define STEELYARD_SLURM_STEP_H
+#ifndef STEELYARD_SLURM_STEP_IDENTITY_H
+#define STEELYARD_SLURM_STEP_IDENTITY_H
 
 #include <stdbool.h>
 #include <stdint.h>

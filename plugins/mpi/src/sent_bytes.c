@@ -1,4 +1,4 @@
-#include "message_sizes.h"
+#include "sent_bytes.h"
 
 #include <dlfcn.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * count, also with MPI_IN_PLACE: MPI 3.1, chapters 3 to 5 and 11. D is Fortran with buffers
  * described by CFI_cdesc_t, whose first member is the address (Fortran 2018, 18.5.3).
  */
-#ifndef SY_MPIPROF_MESSAGE_SIZES_H
-#define SY_MPIPROF_MESSAGE_SIZES_H
+#ifndef SY_MPIPROF_SENT_BYTES_H
+#define SY_MPIPROF_SENT_BYTES_H
 
 #include <mpi.h>
 

@@ -1,4 +1,4 @@
-#include "admin_comment.h"
+#include "admin_comment_launch.h"
 
 #include <fcntl.h>
 #include <jansson.h>

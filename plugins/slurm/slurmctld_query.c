@@ -1,4 +1,4 @@
-#include "job_facts.h"
+#include "slurmctld_query.h"
 
 #include <stdio.h>
 #include <stdlib.h>

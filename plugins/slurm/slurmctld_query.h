@@ -1,7 +1,7 @@
 /* slurmctld's knowledge of a job, queried by root: nothing here comes from the user's
  * environment. */
-#ifndef STEELYARD_SLURM_JOB_FACTS_H
-#define STEELYARD_SLURM_JOB_FACTS_H
+#ifndef STEELYARD_SLURM_SLURMCTLD_QUERY_H
+#define STEELYARD_SLURM_SLURMCTLD_QUERY_H
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "job/node_command.h"
 #include "job/protected_addresses.h"
-#include "step.h"
+#include "step_identity.h"
 
 #define SY_SLURM_DAEMONS "slurmctld or slurmdbd"
 
