@@ -82,8 +82,8 @@ def find_different_totals(comment: Mapping[str, Any], ours: Mapping[str, Any]) -
 def find_complete_records(view: JobView) -> list[Record]:
     """Return the records of the nodes whose sampler covered the job.
 
-    If some of a job's processes were not counted, their usage is no total. Energy, time and network
-    conditions of such a record are still valid.
+    If some of a job's processes were not counted, their usage is a total only where the cgroup has
+    it. Energy, time and network conditions of such a record are still valid.
     """
     return [node.record for node in view.nodes if node.record.has_final_totals(of_node=True)]
 
@@ -102,28 +102,27 @@ def compute_total(
 
     A job with one node gives the reason in its record.
     """
-    path = TOTALS[name].path
     if name in METRICS:
         value, why = view.total_or_reason(name)
     else:
-        value, why = sum_field(view, measured, path, TOTALS[name].over_nodes == "LARGEST")
+        value, why = sum_field(view, measured, name)
     if value is None and len(view.all_nodes) == len(measured) == 1:
-        why = measured[0].missing_reason(path) or why
+        why = measured[0].missing_reason(TOTALS[name].path) or why
     return value, why
 
 
-def sum_field(
-    view: JobView, measured: list[Record], path: str, largest: bool
-) -> tuple[float | None, str | None]:
-    """Return the sum or the largest value of a record's field, or None and the reason.
+def sum_field(view: JobView, measured: list[Record], name: str) -> tuple[float | None, str | None]:
+    """Return the sum or the largest value of one of TOTALS, or None and the reason.
 
-    This is for fields that are no metric of runs. Idle nodes are not counted.
+    This is for totals that are no metric of runs. Idle nodes are not counted.
     """
     used = [record for record in measured if not job_totals.is_idle(record)]
-    numbers = [value for r in used if isinstance(value := r.get(path), int | float)]
+    values = [record.get(TOTALS[name].path) for record in used if record.is_total_final(name)]
+    numbers = [value for value in values if isinstance(value, int | float)]
     unknown = len(view.all_nodes) - len(measured) + len(used) - len(numbers)
     if unknown or not numbers:
         return None, f"not known on {unknown} of {len(view.all_nodes)} nodes"
+    largest = TOTALS[name].over_nodes == "LARGEST"
     return float(max(numbers) if largest else sum(numbers)), None
 
 

@@ -34,7 +34,7 @@ from steelyard.analysis.sources.records import (
     read_record,
 )
 from steelyard.analysis.stats.number_format import format_quantity
-from steelyard.facts.quantities import METRICS
+from steelyard.facts.quantities import TOTALS
 from steelyard.jobscripts.plurals import counted
 
 LATER_S = 2.0  # seconds; clocks of a server and its nodes seldom differ so much
@@ -79,16 +79,15 @@ class JobView:
         return known + [n.node for n in self.nodes if n.node not in known]
 
     def total(self, column: str) -> float | None:
-        """Return the total over all nodes; None if any node has no complete record or no value."""
+        """Return the total over all nodes; None if it is not final, or null, on any node."""
         return self.total_or_reason(column)[0]
 
     def total_or_reason(self, column: str) -> tuple[float | None, str | None]:
         """Return the total, or None and the reason."""
-        of_node = METRICS[column].is_of_node
-        complete = [(n.record, n.values) for n in self.nodes if n.record.has_final_totals(of_node)]
-        if len(complete) < len(self.all_nodes) or not complete:
-            return None, describe_missing_records(len(complete), len(self.all_nodes))
-        return job_totals.compute_job_total(complete, column)
+        final = [(n.record, n.values) for n in self.nodes if n.record.is_total_final(column)]
+        if len(final) < len(self.all_nodes) or not final:
+            return None, describe_missing_records(len(final), len(self.all_nodes))
+        return job_totals.compute_job_total(final, column)
 
 
 def describe_missing_records(complete: int, nodes: int) -> str:
@@ -396,7 +395,8 @@ def is_of_last_start(view: JobView, start: int, newest: int) -> bool:
 def make_node_views(records: Sequence[Record], *, with_samples: bool = True) -> list[NodeView]:
     """Return the nodes' values.
 
-    A truncated record has those of its last sample, if samples are read.
+    Totals of a truncated record that are not final are those of its last sample, if samples are
+    read.
     """
     cut = {record.node: record for record in records if with_samples and not record.complete}
     totals: dict[str, dict[str, Any]] = {}
@@ -406,7 +406,9 @@ def make_node_views(records: Sequence[Record], *, with_samples: bool = True) -> 
         totals = compute_sampled_totals(cut)
     views = []
     for record in records:
-        values = record.columns() | totals.get(record.node, {})
+        sampled = totals.get(record.node, {})
+        final = {name for name in TOTALS if record.is_total_final(name)}
+        values = record.columns() | {k: v for k, v in sampled.items() if k not in final}
         missing = {
             column: record.missing_reason(path) or "the record does not say why"
             for column, (path, _) in COLUMNS.items()

@@ -150,5 +150,5 @@ def read_node_values(view: JobView, column: str) -> Iterator[tuple[NodeView, flo
     runs = view.row is not None and view.row.state == "running"
     for node in view.nodes:
         value = 0 if is_idle(node.record) else node.values[column]
-        if value is not None and (runs or node.record.has_final_totals(False)):
+        if value is not None and (runs or node.record.is_total_final(column)):
             yield node, value

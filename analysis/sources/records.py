@@ -94,6 +94,7 @@ class RecordError(SteelyardError):
 
 # Descriptions of memory.source of a record (docs/formats.md part 1).
 LARGEST_PROCESS = "largest process"
+CGROUPS = frozenset({"cgroup1", "cgroup2"})
 MEMORY_SOURCES = {
     "cgroup1": "the job's cgroup",
     "cgroup2": "the job's cgroup",
@@ -124,6 +125,21 @@ class Record:
     def has_final_totals(self, of_node: bool) -> bool:
         """Whether the totals of the node (`of_node`) or of the job's processes are final."""
         return self.complete or (of_node and self.get("incomplete_of") == "processes")
+
+    def is_total_final(self, name: str) -> bool:
+        """Whether one of TOTALS is final.
+
+        Where processes are missing, CPU time and memory are final if the job's cgroup counted them
+        to its end (docs/sampler.md).
+        """
+        of_processes = TOTALS[name].whose in ("PROCESSES", "REAPED") and name != "gpu_energy_j"
+        if self.complete or not of_processes:
+            return self.has_final_totals(of_node=True)
+        sources = {"cpu_s": "cpu", "cpu_unseen_s": "cpu", "max_memory_bytes": "memory"}
+        if self.get("incomplete_of") != "processes" or name not in sources:
+            return False
+        by_cgroup = {self.get(f"{part}.source") in CGROUPS for part in ("cpu", sources[name])}
+        return by_cgroup == {True} and self.get("cpu.unseen_s") is not None
 
     @property
     def tags(self) -> Mapping[str, str]:

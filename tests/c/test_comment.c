@@ -65,6 +65,35 @@ static void test_figures_of_processes_that_nobody_counted_are_no_totals(void)
 	free(text);
 }
 
+/* The cgroup has counted them, too: its CPU and its memory are totals, without their bytes. */
+static void test_figures_of_the_cgroup_hold_where_processes_were_not_seen(void)
+{
+	static const char answer[] =
+	    "{\"cpu_s\":20,\"cpu_unseen_s\":10,\"max_memory_bytes\":5000000,"
+	    "\"memory_source\":\"%s\",\"wchar_bytes\":7,\"unseen\":1}";
+	static struct sy_tags tags;
+	struct sy_totals totals;
+	struct sy_comment comment = {.tags = &tags, .nodes = 1, .totals = &totals};
+	char line[200], *text;
+
+	(void)snprintf(line, sizeof(line), answer, "cgroup2");
+	(void)sy_totals_from_json(&totals, line);
+	text = format_short(&comment);
+	ok(strstr(text, "\"cpu_s\":20.0,\"cpu_unseen_s\":10.0,\"max_memory_bytes\":5000000,"
+			"\"memory_source\":\"cgroup2\"") &&
+	       !strstr(text, "\"wchar_bytes\":"),
+	   "what the cgroup has counted: %s", text);
+	ok(strstr(text, "\"not all processes were seen (cpu_unseen_s)\":[\"rchar_bytes\"") != NULL,
+	   "and why the rest is missing");
+	free(text);
+	(void)snprintf(line, sizeof(line), answer, "processes");
+	(void)sy_totals_from_json(&totals, line);
+	text = format_short(&comment);
+	ok(strstr(text, "\"cpu_s\":20.0") && !strstr(text, "\"max_memory_bytes\":"),
+	   "memory of those that were seen is no total: %s", text);
+	free(text);
+}
+
 /* A cgroup, the sum of resident sets and the largest process differ by a factor of 2 to 4. */
 static void test_how_memory_was_counted_is_beside_it(void)
 {
@@ -186,6 +215,7 @@ int main(void)
 {
 	test_short_comment();
 	test_figures_of_processes_that_nobody_counted_are_no_totals();
+	test_figures_of_the_cgroup_hold_where_processes_were_not_seen();
 	test_how_memory_was_counted_is_beside_it();
 	test_short_comment_says_what_is_not_known();
 	test_refused();

@@ -15,6 +15,11 @@ bool sy_is_countable(double value)
 	return value >= 0 && value <= 9007199254740992.0;
 }
 
+bool sy_is_cgroup(const char *source)
+{
+	return strcmp(source, "cgroup1") == 0 || strcmp(source, "cgroup2") == 0;
+}
+
 static enum sy_exclusive read_exclusive(const json_t *value)
 {
 	if (!json_is_integer(value))
@@ -43,6 +48,7 @@ bool sy_totals_from_json(struct sy_totals *totals, const char *text)
 	totals->exclusive = read_exclusive(json_object_get(document, "exclusive"));
 	totals->other_networks = json_object_get(document, "other_networks") != NULL;
 	totals->uncounted = json_object_get(document, "uncounted") != NULL;
+	totals->unseen = json_object_get(document, "unseen") != NULL;
 	copy_text(totals->memory_source, sizeof(totals->memory_source),
 		  json_object_get(document, "memory_source"));
 	totals->start = (time_t)json_integer_value(json_object_get(document, "start"));
@@ -62,10 +68,18 @@ static bool is_of_processes(enum sy_total which)
 	return whose != SY_OF_NODE && whose != SY_OF_SAMPLER;
 }
 
+/* The cgroup has all of the job's processes, also those that nobody has seen. */
+static bool is_of_cgroup(const struct sy_totals *totals, enum sy_total which)
+{
+	return which == SY_CPU_S || which == SY_CPU_UNSEEN_S ||
+	       (which == SY_MAX_MEMORY_BYTES && sy_is_cgroup(totals->memory_source));
+}
+
 /* The energy of the job's devices does not depend on which processes are the job's. */
 static bool is_uncounted(const struct sy_totals *totals, enum sy_total which)
 {
-	return totals->uncounted && is_of_processes(which) && which != SY_GPU_ENERGY_J;
+	return is_of_processes(which) && which != SY_GPU_ENERGY_J &&
+	       (totals->uncounted || (totals->unseen && !is_of_cgroup(totals, which)));
 }
 
 /* No step of the job came to the node: what processes use is not the job's. */
@@ -108,16 +122,15 @@ static json_t *find_reason(const struct sy_comment *comment, enum sy_total which
 	if (is_of_nobody(totals, which))
 		return json_string("no step of the job was on any node");
 	if (is_uncounted(totals, which))
-		return json_string("not all of the job's processes were counted");
+		return json_string(totals->uncounted
+				       ? "not all of the job's processes were counted"
+				       : "not all processes were seen (cpu_unseen_s)");
 	if (totals->known[which])
 		return json_string(totals->exclusive == SY_SHARED
 				       ? "of the whole node, which the job shared"
 				       : "of the whole node; not known whether the job was alone");
 	if (which == SY_CPU_UNSEEN_S)
 		return json_string("no cgroup: none counts the CPU of all processes");
-	if (which >= SY_RCHAR_BYTES && which <= SY_WRITE_BYTES && totals->known[SY_CPU_UNSEEN_S] &&
-	    totals->value[SY_CPU_UNSEEN_S] > 0)
-		return json_string("not all processes were seen (cpu_unseen_s)");
 	if (comment->kind.reason[which][0])
 		return json_string(comment->kind.reason[which]);
 	return json_string("not known on 1 of 1 nodes");

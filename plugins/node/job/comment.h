@@ -20,6 +20,7 @@ struct sy_totals {
 	bool no_gpus;		/* the node has none */
 	bool idle;		/* no step of the job has come to this node */
 	bool uncounted;		/* not all that its processes have used was counted */
+	bool unseen;		/* no more of it than the job's cgroup has counted */
 	char memory_source[16]; /* as the record's memory.source; empty: not known */
 	enum sy_exclusive exclusive;
 	bool other_networks; /* programs of the job began in another network namespace */
@@ -28,6 +29,9 @@ struct sy_totals {
 
 /* What cannot have been counted is no number: records are their users' to change. */
 bool sy_is_countable(double value);
+
+/* A source of the record is the job's cgroup. */
+bool sy_is_cgroup(const char *source);
 
 /* The sampler's answer to `totals`. False when it is not that. */
 bool sy_totals_from_json(struct sy_totals *totals, const char *text);

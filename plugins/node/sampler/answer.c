@@ -102,19 +102,28 @@ void sy_answer_kind(const json_t *record, char *text, size_t size)
 		(void)snprintf(text, size, "%.*s", (int)length - 2, line + 1);
 }
 
-/* As the record will say (record/completeness.c), of what is known before its end. */
-static bool is_uncounted(const struct sy_status *status)
+/* As the record will say (record/completeness.c), of what is known before its end: while a step
+ * runs, its reports cannot be compared with the cgroup yet. */
+static const char *find_lack(const struct sy_status *status)
 {
-	bool counted = status->io_source == SY_SOURCE_BPF;
+	bool by_cgroup = status->cpu_source != SY_SOURCE_PROCESSES;
 
-	return counted ? status->unsettled
-		       : !status->nothing_named && status->cpu_source == SY_SOURCE_PROCESSES;
+	if (status->io_source == SY_SOURCE_BPF)
+		return status->unsettled ? "uncounted" : NULL;
+	if (status->nothing_named)
+		return NULL;
+	if (sy_has_gap(status))
+		return by_cgroup ? "unseen" : "uncounted";
+	if (status->gap_us != SY_UNKNOWN)
+		return NULL;
+	return status->group_gone || !by_cgroup ? "uncounted" : NULL;
 }
 
 size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status *status, char *text,
 		      size_t size)
 {
 	const char *memory_source = sy_source_name(status->memory_source);
+	const char *lack = find_lack(status);
 	size_t used = 1;
 
 	text[0] = '{';
@@ -134,8 +143,8 @@ size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status 
 	if (memory_source && sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN)
 		used += (size_t)snprintf(text + used, size - 1 - used, ",\"memory_source\":\"%s\"",
 					 memory_source);
-	if (is_uncounted(status))
-		used = append(text, size - 1, used, "uncounted", 1, false);
+	if (lack)
+		used = append(text, size - 1, used, lack, 1, false);
 	if (status->other_networks)
 		used = append(text, size - 1, used, "other_networks", 1, false);
 	if (head->kind[0] && used + strlen(head->kind) + 2 < size)

@@ -1,6 +1,7 @@
 /* The answer to the message `totals`, a line of JSON: `{"question":NUMBER, "start":…}`, the totals
  * that AdminComment has, `other_networks` 1 where a program of the job began in another network
- * namespace, `probe` and `missing` as in AdminComment. */
+ * namespace, `probe` and `missing` as in AdminComment. Where the record would be incomplete of
+ * processes, `unseen` is 1 if the job's cgroup has counted their CPU, else `uncounted`. */
 #ifndef STEELYARD_SAMPLER_ANSWER_H
 #define STEELYARD_SAMPLER_ANSWER_H
 

@@ -354,11 +354,15 @@ def test_a_task_that_was_waited_for_before_it_was_read_is_not_complete(
     os.kill(job, signal.SIGCONT)
     wait_for("its end", lambda: not is_there(job) and node.mom.reap(job) is not None)
     child.resume()
-    node.end("7.srv")
+    totals = node.end("7.srv")
     record = wait_for("its record", lambda: ended(node, "7.srv"))
     assert (record["complete"], record["incomplete_of"]) == (False, "processes")
     assert "tasks ended before their last counters were read" in record["incomplete_reason"]
     assert record["io"]["wchar_bytes"] is None
+    # The cgroup has counted its CPU. Memory is of its processes here.
+    assert totals["cpu_s"] == pytest.approx(record["cpu"]["cpu_s"], abs=1e-6)
+    assert (totals["max_memory_bytes"], totals["wchar_bytes"]) == (None, None)
+    assert totals["missing"]["wchar_bytes"] == "not all processes were seen (cpu_unseen_s)"
 
 
 def descriptors(pid: int) -> Iterator[str]:

@@ -151,6 +151,30 @@ def test_where_nobody_counted_all_processes_show_has_the_least(
     assert "n2 (not all counted)" in text and "≥ 3 s" in text
 
 
+def test_what_the_cgroup_counted_is_a_total_though_processes_were_not_seen() -> None:
+    """20 s of CPU, of which a step has reported 10: the cgroup's CPU and memory are of all."""
+    lacking = {
+        "complete": False,
+        "incomplete_of": "processes",
+        "cpu": {"cpu_s": 20.0, "unseen_s": 10.0, "source": "cgroup2"},
+        "memory": {"max_memory_bytes": 4096, "source": "cgroup2"},
+        "io": {"rchar_bytes": 10},
+    }
+    of_processes = {"memory": {"max_memory_bytes": 4096, "source": "processes"}}
+    removed = {"cpu": {"cpu_s": 20.0, "unseen_s": None, "source": "cgroup2"}}
+    totals = {
+        name: [
+            view_of(record("n1", lacking, more)).total(name) for more in ({}, of_processes, removed)
+        ]
+        for name in ("cpu_s", "max_memory_bytes", "rchar_bytes")
+    }
+    assert totals == {
+        "cpu_s": [20, 20, None],
+        "max_memory_bytes": [4096, None, None],
+        "rchar_bytes": [None, None, None],
+    }
+
+
 def test_show_says_what_a_guests_cpu_time_holds(capsys: pytest.CaptureFixture[str]) -> None:
     layers = {"virtualization": {"vm": {"name": "uml"}}}
     job_text.print_job(job_data.read_details(view_of(record("v1", USED, {"probe": layers}))))

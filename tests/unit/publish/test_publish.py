@@ -203,6 +203,19 @@ def test_a_record_whose_processes_nobody_counted_gives_all_but_what_they_used(
     assert own["missing"]["cpu_s"]
 
 
+def test_what_the_cgroup_counted_is_written_though_processes_were_not_seen(tmp_path: Path) -> None:
+    """As the sampler's answer and PBS' resources_used have it."""
+    HELP.write_record(
+        tmp_path / "7", "n1", START, "7", complete=False, incomplete_of="processes",
+        incomplete_reason="10 s of CPU that no step reported",
+        cpu={"cpu_s": 20.0, "unseen_s": 10.0, "source": "cgroup1"},
+        memory={"max_memory_bytes": 4096, "source": "cgroup1"}, io={"rchar_bytes": None},
+    )  # fmt: skip
+    own = own_of(written(look(tmp_path, row())))
+    assert (own["cpu_s"], own["cpu_unseen_s"], own["max_memory_bytes"]) == (20, 10, 4096)
+    assert (own["rchar_bytes"], own["memory_source"]) == (None, "cgroup1")
+
+
 def test_what_is_left_alone(tmp_path: Path) -> None:
     HELP.write_record(tmp_path / "7", "n1", START, "7")
     found = look(
