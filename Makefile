@@ -82,8 +82,8 @@ lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc with -W
 	@tests/lint.sh
 
 docs: $(VENV)/.test all man  ## what pages have from the code, the pages as a site, man pages
-	@for room in analysis.findings analysis.papers; do \
-		$(VENV)/bin/python -P -m steelyard.$$room.docs || exit; done
+	@for list in findings.docs papers.jungels2012.measurement_findings_docs; do \
+		$(VENV)/bin/python -P -m steelyard.analysis.$$list || exit; done
 	@$(VENV)/bin/python -P docs/tables.py
 	@$(VENV)/bin/python -P docs/demo_picture.py
 	@$(VENV)/bin/python -P -m sphinx -q -W --keep-going -c docs/site -d build/site/doctrees docs build/site/html

@@ -27,9 +27,9 @@ from steelyard.analysis.report.export import Relation, build_relations
 from steelyard.analysis.sources import study_sessions
 from steelyard.analysis.store.row_files import Spool
 from steelyard.analysis.summary.condition_parser import check_label
+from steelyard.analysis.summary.database_connection import connect_to_database
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import StudyData, read_study
-from steelyard.analysis.summary.study_database import connect_to_database
 from steelyard.analysis.summary.summary import Summary, build_summary
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, s
 from steelyard.analysis.findings.drift_and_warm_up import DRIFT_LEVEL, INNER_LEVEL
 from steelyard.analysis.findings.nodes import NODE_P
 from steelyard.analysis.stats.bimodality import find_two_humps
-from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
+from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job, paired_p
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.stats.significance_tests import LEVEL as TEST_LEVEL

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from steelyard.analysis.stats.overhead import SHOWN, Evidence, Overhead, make_verdict
+from steelyard.analysis.stats.overhead import Overhead
+from steelyard.analysis.stats.overhead_verdict import SHOWN, Evidence, make_verdict
 from steelyard.analysis.summary.stopping import count_missing_values
 
 Chance = np.random.Generator

@@ -19,14 +19,14 @@ from coverage_draws import (
 )
 
 from steelyard.analysis.stats.basics import mean_interval
-from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats.effect_size import hedges, hedges_paired
 from steelyard.analysis.stats.grouped_mean import mean_by_group
+from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.latency_share import Side, split_difference
 from steelyard.analysis.stats.margin_crossing import find_crossing
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, can_stop
 from steelyard.analysis.stats.proportion import wilson
-from steelyard.analysis.stats.significance_tests import hedges, hedges_paired
 from steelyard.analysis.stats.slope import line_slope, slope_by_block
 
 

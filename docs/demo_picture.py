@@ -14,7 +14,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from steelyard.analysis.figures import drawing, forest_plot
-from steelyard.analysis.stats.overhead import Direction, Overhead, Verdict
+from steelyard.analysis.stats.overhead import Overhead
+from steelyard.analysis.stats.overhead_verdict import Direction, Verdict
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 

@@ -4,7 +4,7 @@
 the nodes' records. `job_row` turns one start of a job into a row that names the source of each
 figure. `record_index` and `job_records` find records of many jobs at once; `record_trust` decides
 how far a record is trusted, since it is its user's file and the accounting is root's. `database`
-and `day_files` store the rows, `stored_jobs` and `stored_job_lookup` read them back. `top` sums,
+and `day_files` store the rows, `stored_job_lookup` reads one job back. `top` sums,
 `prometheus_metrics` writes counters.
 
 A pass may be repeated at any time and adds nothing twice. An unknown figure is in no sum; every sum

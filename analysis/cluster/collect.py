@@ -16,8 +16,9 @@ from typing import Protocol
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.cluster import day_files, job_row, stored_jobs
+from steelyard.analysis.cluster import database, day_files, job_row
 from steelyard.analysis.cluster.database import (
+    StoredJobs,
     open_database,
     open_spools,
     replace_jobs,
@@ -25,7 +26,6 @@ from steelyard.analysis.cluster.database import (
 )
 from steelyard.analysis.cluster.job_row import Job, Key
 from steelyard.analysis.cluster.record_index import RecordIndex
-from steelyard.analysis.cluster.stored_jobs import StoredJobs
 from steelyard.analysis.sources.cluster_sacct import JobStart, Unreadable
 from steelyard.analysis.store.row_files import Spool
 from steelyard.analysis.store.sample_store import make_scratch_folder
@@ -193,10 +193,10 @@ def check_cluster(work: Pass, found: Iterable[Key]) -> None:
 
 def measure_changed_jobs(work: Pass, found: Mapping[Key, JobStart]) -> Iterator[Job]:
     """Yield the jobs that are new or changed, with their records read."""
-    have = stored_jobs.read_jobs(work.connection, found)
-    starts = stored_jobs.read_starts(work.connection, found)
+    have = database.read_jobs(work.connection, found)
+    starts = database.read_starts(work.connection, found)
     unmeasured = [key for key in found if work.look_again or not is_done(have.get(key), found[key])]
-    read = stored_jobs.read_records(work.connection, [key for key in unmeasured if key in have])
+    read = database.read_records(work.connection, [key for key in unmeasured if key in have])
     work.done.unchanged += sum(key not in work.repeatable for key in found.keys() - set(unmeasured))
     record_index = RecordIndex(work.record_dirs)
     for offset, key in enumerate(unmeasured):
@@ -255,14 +255,14 @@ def write_records(spool: Spool, job: Job) -> None:
             str(checked.record.path),
             checked.sha256,
         )
-        extra = [checked.record.get(path) for path in stored_jobs.BESIDES.values()]
+        extra = [checked.record.get(path) for path in database.BESIDES.values()]
         spool.write((*head, list(checked.marks), *extra, *found.values()))
 
 
 def requery_open_jobs(work: Pass, accounting: ClusterAccounting) -> None:
     """Query stored open jobs that no answer contained, by id. Unknown ones become `lost`."""
     unanswered = [
-        key for key in stored_jobs.read_open_jobs(work.connection) if key not in work.repeatable
+        key for key in database.read_open_jobs(work.connection) if key not in work.repeatable
     ]
     if not unanswered:
         return

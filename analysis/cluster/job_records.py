@@ -8,16 +8,16 @@ from pathlib import Path
 
 from steelyard.analysis.cluster import record_trust
 from steelyard.analysis.cluster.record_index import RecordIndex, list_record_names
-from steelyard.analysis.collect.job_view import (
-    JobView,
-    make_node_views,
-    parse_record_node,
-    select_last_start,
-)
 from steelyard.analysis.collect.record_import import (
     describe_clock_set,
     find_incomplete_reason,
     format_stray_record,
+)
+from steelyard.analysis.job.job_view import (
+    JobView,
+    make_node_views,
+    parse_record_node,
+    select_last_start,
 )
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_packs import PackedFile

@@ -9,8 +9,8 @@ from typing import Any
 
 from steelyard.analysis.cluster import job_records, record_trust
 from steelyard.analysis.cluster.record_index import RecordIndex
-from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.job_view import JobView
+from steelyard.analysis.job.job_totals import is_idle
+from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.job.usage import RECORDS, find_best_value
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, Allocation

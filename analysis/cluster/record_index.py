@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from steelyard.analysis.collect.job_view import compute_window
+from steelyard.analysis.job.job_view import compute_window
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.accounting import AccountingRow
 from steelyard.analysis.sources.record_folders import DAY_S, find_days_around, list_subfolders

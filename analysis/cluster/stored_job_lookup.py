@@ -16,9 +16,10 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.cluster import day_files, job_row
-from steelyard.analysis.cluster.stored_jobs import BESIDES, build_document
+from steelyard.analysis.cluster.database import BESIDES, build_document
 from steelyard.analysis.collect.job_index import find_earlier_starts
-from steelyard.analysis.collect.job_view import JobView, NodeView, natural_sort_key
+from steelyard.analysis.job.job_lookup import natural_sort_key
+from steelyard.analysis.job.job_view import JobView, NodeView
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
 from steelyard.analysis.sources.records import COLUMNS, Record
 from steelyard.analysis.store import sample_store

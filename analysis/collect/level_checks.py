@@ -1,21 +1,65 @@
-"""Checks that a run was executed under its cache and kernel levels, and without suspension.
+"""Checks that a run was executed under its network, cache and kernel levels, without suspension.
 
-Caches and kernel releases come from the records of the run's nodes. Suspension comes from the
-accounting: the times of a suspended job may include the suspension.
+Network conditions, caches and kernel releases come from the records of the run's nodes. Suspension
+comes from the accounting: the times of a suspended job may include the suspension.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from steelyard.analysis.collect.network import FACTOR as NETWORK
+from steelyard.analysis.collect.network import NO_LEVEL, find_conditions
+from steelyard.analysis.collect.network_specification import normalize_specification
 from steelyard.analysis.collect.record_import import find_missing_nodes
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.attempts import Attempt
     from steelyard.analysis.sources.records import Record
     from steelyard.analysis.sources.study_files import PlannedRun
+
+
+def check_network(run: PlannedRun, attempt: Attempt) -> str | None:
+    """Return why a completed run did not meet its level of the factor `network`; None: it did."""
+    level = run.condition.get(NETWORK)
+    documents = {n: d for n, r in attempt.records.items() if (d := find_conditions(r)) is not None}
+    reasons = [
+        reason
+        for node, d in sorted(documents.items())
+        for reason in find_network_faults(node, d, level)
+    ]
+    if documents and level not in (None, NO_LEVEL):
+        reasons += find_unconditioned_nodes(attempt.records)
+    if reasons:
+        return "; ".join(reasons)
+    if level in (None, NO_LEVEL) or documents:
+        return None
+    if not attempt.records:
+        return f"{NETWORK}={level} was asked for, and no record says whether it was applied"
+    return f"{NETWORK}={level} was asked for, and not applied on any node"
+
+
+def find_network_faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[str]:
+    """Yield the faults of the conditions on one node."""
+    if document.get("valid") is False:
+        yield f"{node}: {document.get('invalid_reason') or 'invalid, the record does not say why'}"
+    if document.get("undone") is False:
+        yield f"{node}: the conditions were not undone"
+    requested = document.get("requested")
+    if level is None or not isinstance(requested, str):
+        return
+    if normalize_specification(requested) != normalize_specification(str(level)):
+        yield f"{node}: the study's level is {NETWORK}={level}, the job had {requested}"
+
+
+def find_unconditioned_nodes(records: Mapping[str, Record]) -> Iterator[str]:
+    """Yield nodes from which the job opened connections without its condition."""
+    for node, record in sorted(records.items()):
+        if find_conditions(record) is None and (record.get("tcp.connections") or 0) > 0:
+            yield f"{node}: the job has sent from there, and its condition was not applied there"
+
 
 CACHE, COLD, LIMIT = "cache", "cold", ":cvmfs="
 DROPPED = ("page cache", "dentries and inodes")  # as steelyard-node reports them

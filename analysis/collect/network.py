@@ -1,11 +1,9 @@
-"""Network conditions of a run's nodes (docs/formats.md part 9): table `network` and validity."""
+"""Network conditions of a run's nodes (docs/formats.md part 9): table `network` and refusals."""
 
 from __future__ import annotations
 
-import ipaddress
 import re
 from collections.abc import Iterator, Mapping
-from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +12,6 @@ from steelyard.jobscripts.regular_files import read_tail
 
 if TYPE_CHECKING:
     from steelyard.analysis.collect.attempts import Attempt
-    from steelyard.analysis.sources.study_files import PlannedRun
 
 FACTOR, NO_LEVEL = "network", "none"
 EXIT_CONDITION = 4  # exit code of a job whose condition could not be applied
@@ -47,24 +44,10 @@ COLUMNS = {
     "undone": ("undone", "bool"),
 }
 
-# Units of the specification (docs/netem.md), in s, bit/s, or as a fraction.
-UNITS = {
-    "us": Decimal("1e-6"),
-    "ms": Decimal("1e-3"),
-    "s": Decimal(1),
-    "kbit": Decimal(1000),
-    "mbit": Decimal(10) ** 6,
-    "gbit": Decimal(10) ** 9,
-    "bit": Decimal(1),
-    "%": Decimal("0.01"),
-}
-# After a digit, letter or point the number would be part of a name or an address.
-QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(us|ms|s|[kmg]?bit|%)(?!\w)")
 
 REFUSAL = re.compile(
     r"^(?:[\w.-]+: )*(?P<line>(?:steelyard: )?--(?:netem|cache)=.+)$", re.MULTILINE
 )
-DEFAULT_DIRECTION = "direction=egress"
 TAIL_BYTES = 65536  # of a job's output, whose last line matters
 
 
@@ -87,115 +70,6 @@ def read_column(document: Mapping[str, Any], path: str, kind: str) -> Any:
         return found if kind == "names" else ", ".join(dict.fromkeys(found)) or None
     value = find_value(document, path)
     return value if value is not None and has_kind(value, kind) else None
-
-
-def normalize_specification(text: str) -> list[str]:
-    """Return a normal form, so that equivalent specifications compare equal: `0.05s` as `50ms`.
-
-    The grammar is parsed in C. This only normalizes quantities, networks and the order.
-    """
-    parts = ("".join(option.split()) for option in text.split(","))
-    return sorted(
-        normalize_or_copy_option(option)
-        for option in parts
-        if option not in ("", DEFAULT_DIRECTION)
-    )
-
-
-def normalize_or_copy_option(option: str) -> str:
-    """Normalize a part of a specification; return it unchanged if it is not in the grammar."""
-    try:
-        return normalize_option(option)
-    except (ArithmeticError, ValueError, LookupError):
-        return option
-
-
-def normalize_option(option: str) -> str:
-    """Normalize `to=10.1.2.3/8` and quantities in base units; leave out default values."""
-    key, _, value = option.partition("=")
-    if key == "to":
-        try:
-            return f"to={ipaddress.ip_network(value, strict=False)}"
-        except ValueError:
-            return option
-    if value.isdecimal():
-        return f"{key}={int(value)}"
-    option = QUANTITY.sub(convert_to_base_units, option)
-    if key == "loss" and "gemodel:" in option:
-        return drop_loss_defaults(option, 1, 0)
-    if key == "loss" and "state:" in option:
-        return drop_loss_defaults(option, 0, 1, 0)
-    if key in ("rate", "slot"):
-        return drop_zeros(option)
-    return option.removesuffix("/uniform").removesuffix("~0")
-
-
-def convert_to_base_units(match: re.Match[str]) -> str:
-    """Convert `50ms` to `0.05u`, and any zero to `0`."""
-    value = Decimal(match[1]) * UNITS[match[2]]
-    return f"{value.normalize():f}u" if value else "0"
-
-
-def drop_loss_defaults(option: str, *defaults: int) -> str:
-    """Drop default values of loss=gemodel:p:r:1-h:1-k or loss=state:p13:p31:p32:p23:p14 from the
-    right.
-
-    The second one's is 1 minus the first; `defaults` are those of the others.
-    """
-    kind, *shares = option.split(":")
-    values = [None, 1 - Decimal(shares[0].rstrip("u")), *defaults]
-    while len(shares) > 1 and Decimal(shares[-1].rstrip("u")) == values[len(shares) - 1]:
-        shares.pop()
-    return ":".join([kind, *shares])
-
-
-def drop_zeros(option: str) -> str:
-    """Drop zeros of rate=RATE:PACKET:CELL:MORE and slot=MIN:MAX:PACKETS:BYTES from the right.
-
-    A MAX that equals MIN is dropped as well.
-    """
-    first, *more = option.split(":")
-    while len(more) > 1 and more[-1] == "0":
-        more.pop()
-    return first if more == [first.removeprefix("slot=")] else ":".join([first, *more])
-
-
-def find_invalid_reason(run: PlannedRun, attempt: Attempt) -> str | None:
-    """Return why a completed run did not meet its level of the factor `network`; None: it did."""
-    level = run.condition.get(FACTOR)
-    documents = {n: d for n, r in attempt.records.items() if (d := find_conditions(r)) is not None}
-    reasons = [
-        reason for node, d in sorted(documents.items()) for reason in find_faults(node, d, level)
-    ]
-    if documents and level not in (None, NO_LEVEL):
-        reasons += find_unconditioned_nodes(attempt.records)
-    if reasons:
-        return "; ".join(reasons)
-    if level in (None, NO_LEVEL) or documents:
-        return None
-    if not attempt.records:
-        return f"{FACTOR}={level} was asked for, and no record says whether it was applied"
-    return f"{FACTOR}={level} was asked for, and not applied on any node"
-
-
-def find_faults(node: str, document: Mapping[str, Any], level: object) -> Iterator[str]:
-    """Yield the faults of the conditions on one node."""
-    if document.get("valid") is False:
-        yield f"{node}: {document.get('invalid_reason') or 'invalid, the record does not say why'}"
-    if document.get("undone") is False:
-        yield f"{node}: the conditions were not undone"
-    requested = document.get("requested")
-    if level is None or not isinstance(requested, str):
-        return
-    if normalize_specification(requested) != normalize_specification(str(level)):
-        yield f"{node}: the study's level is {FACTOR}={level}, the job had {requested}"
-
-
-def find_unconditioned_nodes(records: Mapping[str, Record]) -> Iterator[str]:
-    """Yield nodes from which the job opened connections without its condition."""
-    for node, record in sorted(records.items()):
-        if find_conditions(record) is None and (record.get("tcp.connections") or 0) > 0:
-            yield f"{node}: the job has sent from there, and its condition was not applied there"
 
 
 def find_refusal(study_dir: Path, attempt: Attempt) -> str | None:

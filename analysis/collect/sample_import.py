@@ -1,6 +1,6 @@
 """Imports samples: many CSV files into few Parquet files (docs/formats.md part 2).
 
-The reader in C reads files in the sampler's own format into memory (sample_rows.py). DuckDB reads
+The reader in C reads files in the sampler's own format into memory (sample_arrays.py). DuckDB reads
 all others (sample_csv.py). A file that an earlier collect has read is only read again if it
 changed.
 """
@@ -19,13 +19,13 @@ from steelyard.analysis.base.background_threads import Background, OrderedWorker
 from steelyard.analysis.collect.attempts import Attempt
 from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.sources import sample_library, thinning_note
+from steelyard.analysis.sources.sample_arrays import ROWS, Room, RowBatch, Text, TextBuffer
 from steelyard.analysis.sources.sample_csv import (
     TextBatch,
     find_refused,
     read_first_and_last_time,
     read_header,
 )
-from steelyard.analysis.sources.sample_rows import ROWS, Room, RowBatch, Text, TextBuffer
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.database import open_side_engine
 from steelyard.analysis.store.row_files import NO_ROOM, Spool, replace_lone_surrogates

@@ -116,7 +116,7 @@ def find_invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
     reasons = (
         check(run, last)
         for check in (
-            network.find_invalid_reason,
+            level_checks.check_network,
             level_checks.check_kernel_release,
             level_checks.check_cache,
             level_checks.check_suspension,

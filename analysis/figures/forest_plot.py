@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
-from steelyard.analysis.stats.overhead import Direction, format_percent, format_percent_range
+from steelyard.analysis.stats.overhead_verdict import (
+    Direction,
+    format_percent,
+    format_percent_range,
+)
 from steelyard.analysis.summary.factor_series import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main

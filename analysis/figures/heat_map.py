@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import Drawing
-from steelyard.analysis.stats.overhead import SHOWN
+from steelyard.analysis.stats.overhead_verdict import SHOWN
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted_range

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.history.history import Event, History, Series
+from steelyard.analysis.history.machine_tags import tag_label
 from steelyard.analysis.stats.basics import Interval, mean_interval
 from steelyard.analysis.stats.number_format import choose_prefix, is_never_negative
-from steelyard.analysis.summary.machine_tags import tag_label
 from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:

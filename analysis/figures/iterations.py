@@ -11,8 +11,8 @@ from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.bar_chart import describe_direction
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix
+from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.rows import Row
-from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted_range
 

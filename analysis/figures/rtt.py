@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix
-from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.database_connection import open_database
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,12 +9,12 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, link_time_series, short_labels
+from steelyard.analysis.figures import drawing, netem_trace, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
 from steelyard.analysis.job import repeated_readings
 from steelyard.analysis.stats.number_format import choose_prefix
+from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.rows import Group, Row
-from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import Summary
 
@@ -47,7 +47,7 @@ class Trace:
     group: Group
     run: Run
     nodes: dict[str, list[Rate]]
-    steps: link_time_series.Steps = field(default_factory=dict)  # of a link that varied
+    steps: netem_trace.Steps = field(default_factory=dict)  # of a link that varied
 
     @property
     def end_s(self) -> float:
@@ -74,7 +74,7 @@ def draw_times(summary: Summary, variants: list[str]) -> list[tuple[str, Drawing
     """
     chosen = {variant: choose_runs(summary, variant) for variant in variants}
     runs = [run for pairs in chosen.values() for _, run in pairs]
-    samples, steps = read_rates(summary, runs), link_time_series.read_steps(summary, runs)
+    samples, steps = read_rates(summary, runs), netem_trace.read_steps(summary, runs)
     drawings = []
     for variant, pairs in chosen.items():
         sampled = [
@@ -219,7 +219,7 @@ def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     panels.append(draw_cpu)
     if traffic := any(v for trace in traces for v in list_network_rates(trace)):
         panels.append(draw_network)
-    varied = link_time_series.has_variation([trace.steps for trace in traces])
+    varied = netem_trace.has_variation([trace.steps for trace in traces])
     panels += [partial(draw_link, quantity) for quantity in varied]
     figure = drawing.new_figure(0.8 + 1.2 * len(panels))
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
@@ -307,9 +307,9 @@ def draw_network(axes: Axes, traces: list[Trace], trace: Trace) -> None:
 
 
 def draw_link(
-    quantity: link_time_series.Quantity, axes: Axes, traces: list[Trace], trace: Trace
+    quantity: netem_trace.Quantity, axes: Axes, traces: list[Trace], trace: Trace
 ) -> None:
-    link_time_series.draw_steps(axes, quantity, trace.steps, trace.end_s)
+    netem_trace.draw_steps(axes, quantity, trace.steps, trace.end_s)
 
 
 def list_network_rates(trace: Trace) -> list[float]:

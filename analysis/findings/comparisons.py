@@ -17,7 +17,8 @@ from steelyard.analysis.findings.finding import (
     select_main_rows,
     select_measured_rows,
 )
-from steelyard.analysis.stats.overhead import EXACT, SHOWN
+from steelyard.analysis.stats.overhead import EXACT
+from steelyard.analysis.stats.overhead_verdict import SHOWN
 from steelyard.analysis.stats.planning import MIN_PILOT, repeats_assured
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import group_samples, sample_means

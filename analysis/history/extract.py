@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base.benchmark_traits import is_program_tag
-from steelyard.analysis.summary import environment, study_data
-from steelyard.analysis.summary.machine_tags import (
+from steelyard.analysis.history.machine_tags import (
     State,
     flatten,
     is_machine_tag,
     read_machine_tags,
 )
+from steelyard.analysis.summary import study_data, tags_and_programs
+from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.study_data import Meta
-from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import count_runs
 
@@ -195,7 +195,7 @@ def read_programs(connection: DuckDBPyConnection, meta: Meta) -> dict[str, State
     job = {f"[job] {key}": value for key, value in flatten(read_job_table(meta.toml or ""))}
     found = {
         variant: job | dict(flatten(parameters))
-        for variant, parameters in environment.read_parameters(connection).items()
+        for variant, parameters in tags_and_programs.read_parameters(connection).items()
     }
     for variant, key, values in read_tags(connection, "r.variant"):
         if is_program_tag(key):

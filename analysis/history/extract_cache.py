@@ -20,9 +20,9 @@ from steelyard.analysis.base import file_changes
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.base.fork_pool import SharedWork
 from steelyard.analysis.history.extract import Extract, FigureValues, read_extract
+from steelyard.analysis.history.machine_tags import State
 from steelyard.analysis.sources.study_sessions import Session
 from steelyard.analysis.store.database import FILE_NAME
-from steelyard.analysis.summary.machine_tags import State
 
 CACHE_FILE = "history.json"
 FORMAT, VERSION = "steelyard-history-cache", 1

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.history.extract import Extract
-from steelyard.analysis.summary.machine_tags import IMPLIED_BY, LABELS, State, tag_label
+from steelyard.analysis.history.machine_tags import IMPLIED_BY, LABELS, State, tag_label
 
 WINDOW = 5  # sessions on each side
 VERSION = "steelyard"  # the key of the version that recorded a state

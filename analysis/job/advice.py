@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.job_view import JobView, describe_missing_records
 from steelyard.analysis.job import pressure
+from steelyard.analysis.job.job_totals import is_idle
+from steelyard.analysis.job.job_view import JobView, describe_missing_records
 from steelyard.analysis.job.time_series import JobTimeSeries
 from steelyard.analysis.job.usage import RECORDS, Efficiency
 from steelyard.analysis.stats.number_format import format_binary

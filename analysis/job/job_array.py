@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job.advice import Advice, advise, find_no_advice_reason
+from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.job.usage import Efficiency, Usage, compute_efficiency
 
 

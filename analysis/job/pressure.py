@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steelyard.analysis.collect.job_view import JobView, NodeView
+from steelyard.analysis.job.job_view import JobView, NodeView
 
 MUCH = (
     0.1  # of the elapsed time: above it, another number of CPUs or another hour gives other times

@@ -11,8 +11,8 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.collect.job_samples import load_job_samples
 from steelyard.analysis.job import repeated_readings
+from steelyard.analysis.job.job_samples import load_job_samples
 from steelyard.analysis.sources.records import Record
 
 if TYPE_CHECKING:

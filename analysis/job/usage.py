@@ -6,8 +6,8 @@ import time as wall_clock
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from steelyard.analysis.collect.job_totals import is_idle
-from steelyard.analysis.collect.job_view import (
+from steelyard.analysis.job.job_totals import is_idle
+from steelyard.analysis.job.job_view import (
     JobView,
     NodeView,
     compute_recorded_s,

@@ -9,7 +9,7 @@ sources and the columns.
 `conditions` describes each condition of a study in the terms of the claims. `condition_pairs` finds
 the conditions that differ only in what a claim compares, `verdicts` judges their interval,
 `printed_comparisons` finds the study's own value for a printed number, and `report` makes page,
-JSON, tables and text of both. Its `PAPERS` are the four papers.
+JSON, tables and text of both. `registry` lists the four papers.
 
 A verdict depends on 95 % intervals alone: the claim holds, does not hold, or cannot be judged; then
 the report lists the missing conditions or values. Numbers of the paper come from its own machines.

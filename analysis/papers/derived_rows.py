@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
+from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.network import NodeNetwork, build_tcp_level
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
-from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Summary, build_row
 
 TCP: Mapping[str, str] = {  # by metric: a field of LevelTcp

@@ -22,10 +22,10 @@ from steelyard.analysis.report.phrases import (
     is_exact,
     join_phrases,
 )
-from steelyard.analysis.stats.overhead import SHOWN, Direction
-from steelyard.analysis.summary.energy_bounds import METRICS as ENERGY_SHARES
+from steelyard.analysis.stats.overhead_verdict import SHOWN, Direction
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.rows import Group, Row
+from steelyard.analysis.summary.shared_node_energy import METRICS as ENERGY_SHARES
 from steelyard.analysis.summary.study_data import list_within_factors
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted

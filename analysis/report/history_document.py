@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from steelyard.analysis.history.history import Event, FigureChange, History, Series
+from steelyard.analysis.history.machine_tags import tag_label
 from steelyard.analysis.history.state_changes import Difference, StateChange
 from steelyard.analysis.report.history_text import (
     describe_change,
@@ -18,7 +19,6 @@ from steelyard.analysis.report.history_text import (
 from steelyard.analysis.sources.study_sessions import Session
 from steelyard.analysis.stats.change_points import MIN_SESSIONS, Drift
 from steelyard.analysis.stats.overhead import Overhead
-from steelyard.analysis.summary.machine_tags import tag_label
 
 FORMAT, VERSION = "steelyard-history", 1
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime
 
 from steelyard.analysis.history.history import Event, FigureChange, History, Series
+from steelyard.analysis.history.machine_tags import tag_label
 from steelyard.analysis.history.state_changes import Difference, StateChange
 from steelyard.analysis.report.answer import (
     MAX_NAMES,
@@ -26,7 +27,6 @@ from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.change_points import MIN_SESSIONS, Change, Drift
 from steelyard.analysis.stats.number_format import format_mean, format_quantity
 from steelyard.analysis.stats.overhead import Overhead
-from steelyard.analysis.summary.machine_tags import tag_label
 from steelyard.analysis.summary.rows import Counts, Group, Row
 from steelyard.jobscripts.plurals import counted, inflect
 

@@ -20,7 +20,7 @@ from steelyard.analysis.stats.number_format import (
     count_common_decimals,
     format_number,
 )
-from steelyard.analysis.stats.overhead import format_percent
+from steelyard.analysis.stats.overhead_verdict import format_percent
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main
 

@@ -9,7 +9,7 @@ from steelyard.analysis.report.phrases import join_phrases
 from steelyard.analysis.report.tables import Table, join_names
 from steelyard.analysis.stats.node_contrasts import Contrast
 from steelyard.analysis.stats.number_format import MISSING, format_quantity
-from steelyard.analysis.stats.overhead import (
+from steelyard.analysis.stats.overhead_verdict import (
     choose_comparison,
     format_percent,
     format_percent_range,

@@ -22,7 +22,6 @@ from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report import links, tables
 from steelyard.analysis.report.answer import describe_answer
-from steelyard.analysis.report.environment import build_facts, build_program_table, build_tag_table
 from steelyard.analysis.report.figures import (
     ANSWER,
     ENERGY,
@@ -46,6 +45,11 @@ from steelyard.analysis.report.node_comparisons import build_node_section
 from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
 from steelyard.analysis.report.slopes import build_slope_table
 from steelyard.analysis.report.tables import Table
+from steelyard.analysis.report.tags_and_programs import (
+    build_facts,
+    build_program_table,
+    build_tag_table,
+)
 from steelyard.analysis.report.tolerated_levels import build_tolerance_section
 from steelyard.analysis.summary.optimum import find_numeric_optima
 from steelyard.analysis.summary.summary import Summary, is_main

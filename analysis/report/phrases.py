@@ -13,15 +13,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from steelyard.analysis.stats import number_format
-from steelyard.analysis.stats.overhead import (
+from steelyard.analysis.stats.harmonic_mean import is_rate
+from steelyard.analysis.stats.overhead import EXACT
+from steelyard.analysis.stats.overhead_verdict import (
     AS_TIMES,
-    EXACT,
     NO_DURATION,
     format_between,
     format_percent,
     format_percent_range,
 )
-from steelyard.analysis.stats.rates import is_rate
 from steelyard.analysis.summary.rows import Row
 
 OPERATIONS = re.compile(r"[kMGTP]?(?:op|flop|up)s?/s")  # Mop/s, Gflop/s, Gup/s

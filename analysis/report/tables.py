@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from steelyard.analysis.base.level_names import NODE, format_level
 from steelyard.analysis.report.links import Anchors, find_anchor
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
+from steelyard.analysis.stats.effect_size import format_effect
 from steelyard.analysis.stats.number_format import (
     MISSING,
     choose_prefix,
@@ -19,9 +20,8 @@ from steelyard.analysis.stats.number_format import (
     format_number,
     format_quantity,
 )
-from steelyard.analysis.stats.overhead import SHOWN, Direction
+from steelyard.analysis.stats.overhead_verdict import SHOWN, Direction
 from steelyard.analysis.stats.proportion import unseen_share
-from steelyard.analysis.stats.significance_tests import format_effect
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_data import Meta, Record, StudyData, list_within_factors
 from steelyard.analysis.summary.study_run import Run

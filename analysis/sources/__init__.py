@@ -2,7 +2,7 @@
 
 `accounting` is the interface of a scheduler's accounting and `accounting_readers` lists the
 readers: `sacct` for Slurm, the package `pbs` for Torque and OpenPBS. `records` and `record_folders`
-read records, `record_packs` and `packed_samples` packed ones. `sample_rows` and `sample_csv` read
+read records, `record_packs` and `sample_packs` packed ones. `sample_arrays` and `sample_csv` read
 samples, by the library in C (`sample_library`) or by DuckDB. `study_files` reads the files of
 submit and of jobs in a study's folder, and combines the scheduler's and the run's own report.
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base import locks
-from steelyard.analysis.sources import packed_samples
+from steelyard.analysis.sources import sample_packs
 from steelyard.analysis.store.row_files import escape_pattern, quote_path
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class PackedFile:
     thinned_s: int | None = None  # seconds between its lines; None: complete
 
 
-KEYS = {"format_version": "INTEGER", **packed_samples.KEYS}
+KEYS = {"format_version": "INTEGER", **sample_packs.KEYS}
 # Columns of records-*.parquet that restore the files; NULL: there is no such file.
 OF_RECORD = {
     "uid": "BIGINT",
@@ -219,13 +219,13 @@ def read_samples(
     """Yield the samples of these rows."""
     keys = [(row["job_id"], row["node"], row["start_unix_s"]) for row in rows]
     frames = [
-        packed_samples.Frame(
+        sample_packs.Frame(
             row["samples_header"], row["samples_lines"], row["thinned_s"], row["samples_rest"]
         )
         for row in rows
     ]
     table = f"read_parquet({quote_path(samples_path(pack))})"
-    contents = packed_samples.read_texts(cursor, table, keys, frames)
+    contents = sample_packs.read_texts(cursor, table, keys, frames)
     for row, frame, content in zip(rows, frames, contents, strict=True):
         name = f"{row['node']}.{row['start_unix_s']}.csv"
         modified = row["samples_modified_unix_ns"]

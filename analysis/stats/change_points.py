@@ -3,9 +3,9 @@
 A session is what one night measured: one value per run. Means of sessions are compared
 (session_means.py), so the spread between sessions is in every interval, and runs of one night never
 count as independent. `find_changes` replays the nights. At each night the statistic of
-window_test.py compares the last sessions with those since the latest change, so that a reported
-change is not withdrawn the next night. Sizes and intervals come from the segments as they are known
-today.
+change_point_test.py compares the last sessions with those since the latest change, so that a
+reported change is not withdrawn the next night. Sizes and intervals come from the segments as they
+are known today.
 
 A slow drift differs from a step: if a line fits a segment better than two levels do, its slope is
 subtracted and the replay continues. Beaulieu & Killick (2018), "Distinguishing Trends and Shifts
@@ -29,14 +29,7 @@ from steelyard.analysis.stats.basics import (
     fieller,
     student_quantile,
 )
-from steelyard.analysis.stats.session_means import (
-    Cleaned,
-    Sessions,
-    cut_outliers,
-    summarize_sessions,
-)
-from steelyard.analysis.stats.step_fit import innovation_squares
-from steelyard.analysis.stats.window_test import (
+from steelyard.analysis.stats.change_point_test import (
     MIN_AFTER,
     MIN_BEFORE,
     MOST_CORRELATED,
@@ -50,6 +43,13 @@ from steelyard.analysis.stats.window_test import (
     threshold,
     window_lengths,
 )
+from steelyard.analysis.stats.session_means import (
+    Cleaned,
+    Sessions,
+    cut_outliers,
+    summarize_sessions,
+)
+from steelyard.analysis.stats.step_fit import innovation_squares
 from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:

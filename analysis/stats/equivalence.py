@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats.basics import welch_degrees
-from steelyard.analysis.stats.dependent_runs import Group, compute_mean_error
 from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
+from steelyard.analysis.stats.grouped_overhead import Group, compute_mean_error
 
 
 @dataclass(frozen=True, slots=True)

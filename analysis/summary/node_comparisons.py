@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from steelyard.analysis.base.level_names import NODE
+from steelyard.analysis.stats.harmonic_mean import to_costs
 from steelyard.analysis.stats.node_contrasts import Contrast, compute_contrasts
 from steelyard.analysis.stats.overhead import MIN_RUNS
-from steelyard.analysis.stats.rates import to_costs
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import group_by_block, group_by_job, is_rate_row
 from steelyard.analysis.summary.study_data import Metric

@@ -18,9 +18,9 @@ import duckdb
 from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, compute_ends, student_quantile
+from steelyard.analysis.stats.harmonic_mean import is_rate, rate_interval
 from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.rates import is_rate, rate_interval
 from steelyard.analysis.store import export
 from steelyard.analysis.store.row_files import escape_pattern, quote_path, quote_text
 from steelyard.analysis.store.sample_store import is_complete

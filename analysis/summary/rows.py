@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread
+from steelyard.analysis.stats.effect_size import Effect
 from steelyard.analysis.stats.number_format import MISSING, format_mean
-from steelyard.analysis.stats.overhead import Overhead, Verdict
-from steelyard.analysis.stats.significance_tests import Effect
+from steelyard.analysis.stats.overhead import Overhead
+from steelyard.analysis.stats.overhead_verdict import Verdict
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.jobscripts.plurals import counted

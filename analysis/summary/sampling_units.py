@@ -15,13 +15,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval
-from steelyard.analysis.stats.dependent_runs import (
-    MIN_BLOCKS,
-    block_mean,
-    overhead_by_block,
-    overhead_by_job,
-    paired_p,
-)
+from steelyard.analysis.stats.effect_size import Effect, hedges, hedges_paired
 from steelyard.analysis.stats.equivalence import (
     Sides,
     compute_past_margin_p,
@@ -30,10 +24,17 @@ from steelyard.analysis.stats.equivalence import (
     tost,
 )
 from steelyard.analysis.stats.grouped_mean import mean_by_group
+from steelyard.analysis.stats.grouped_overhead import (
+    MIN_BLOCKS,
+    block_mean,
+    overhead_by_block,
+    overhead_by_job,
+    paired_p,
+)
+from steelyard.analysis.stats.harmonic_mean import is_rate, rate_interval, rate_overhead, to_costs
 from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.overhead import Overhead, compute_overhead
-from steelyard.analysis.stats.rates import is_rate, rate_interval, rate_overhead, to_costs
-from steelyard.analysis.stats.significance_tests import Effect, hedges, hedges_paired, welch
+from steelyard.analysis.stats.significance_tests import welch
 from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.stats.basics import Estimate, Interval
-from steelyard.analysis.stats.dependent_runs import MIN_BLOCKS
+from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS
+from steelyard.analysis.stats.harmonic_mean import to_costs
 from steelyard.analysis.stats.number_format import format_level_number
 from steelyard.analysis.stats.overhead import TOO_CLOSE, Overhead
-from steelyard.analysis.stats.rates import to_costs
 from steelyard.analysis.stats.scaling import (
     Choice,
     efficiency,

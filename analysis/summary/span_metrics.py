@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.summary.energy_bounds import Values, sum_known
+from steelyard.analysis.summary.shared_node_energy import Values, sum_known
 
 if TYPE_CHECKING:
     import duckdb

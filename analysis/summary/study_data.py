@@ -18,10 +18,8 @@ from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.analysis.stats.warm_up import MIN_ITERATIONS
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.energy_shares import IdlePower
-from steelyard.analysis.summary import environment
-from steelyard.analysis.summary.energy_bounds import METRICS as ENERGY_SHARES
-from steelyard.analysis.summary.energy_bounds import Values, read_energy_metrics
-from steelyard.analysis.summary.environment import Program, TagValue
+from steelyard.analysis.summary import tags_and_programs
+from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.gpu_and_pressure import (
     GPU_ENERGY,
     PRESSURE,
@@ -30,10 +28,12 @@ from steelyard.analysis.summary.gpu_and_pressure import (
 )
 from steelyard.analysis.summary.meter_disagreements import MeterDisagreement, read_meters
 from steelyard.analysis.summary.network import NodeNetwork, read_network
+from steelyard.analysis.summary.shared_node_energy import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.shared_node_energy import Values, read_energy_metrics
 from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
 from steelyard.analysis.summary.span_metrics import read_span_metrics
-from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.study_run import Condition, Run
+from steelyard.analysis.summary.tags_and_programs import Program, TagValue
 from steelyard.analysis.summary.usage_sources import Found as UsageSources
 from steelyard.analysis.summary.usage_sources import read_usage_sources
 from steelyard.facts.quantities import METRICS
@@ -230,11 +230,11 @@ def read_study(
             meters=read_meters(connection),
             stand_ins=read_stand_ins(connection),
             other_units=other_units,
-            tags=environment.read_tags(connection),
-            programs=environment.read_programs(connection),
-            program_tags=environment.read_program_tags(connection),
+            tags=tags_and_programs.read_tags(connection),
+            programs=tags_and_programs.read_programs(connection),
+            program_tags=tags_and_programs.read_program_tags(connection),
             iterations=read_iterations(connection),
-            parameters=environment.read_parameters(connection),
+            parameters=tags_and_programs.read_parameters(connection),
             usage_sources=read_usage_sources(connection),
         )
 

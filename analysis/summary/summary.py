@@ -14,24 +14,20 @@ from pathlib import Path
 from steelyard.analysis.base.benchmark_traits import elapsed_figures
 from steelyard.analysis.stats.basics import CONFIDENCE, find_outliers, median
 from steelyard.analysis.stats.basics import spread as spread_of
+from steelyard.analysis.stats.effect_size import Effect
 from steelyard.analysis.stats.number_format import format_unit
 from steelyard.analysis.stats.overhead import (
     EXACT,
-    Direction,
-    Evidence,
     Overhead,
-    Verdict,
     can_be_counted,
     compute_exact_overhead,
     is_counted,
-    make_verdict,
 )
+from steelyard.analysis.stats.overhead_verdict import Direction, Evidence, Verdict, make_verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.significance_tests import Effect, holm
+from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import notebook
-from steelyard.analysis.summary.energy_bounds import METRICS as ENERGY_SHARES
-from steelyard.analysis.summary.energy_bounds import Bounds, make_bounds_verdict
 from steelyard.analysis.summary.gpu_and_pressure import GPU_ENERGY
 from steelyard.analysis.summary.interleaving import check_interleaving
 from steelyard.analysis.summary.rows import Counts, Group, Row
@@ -44,6 +40,8 @@ from steelyard.analysis.summary.sampling_units import (
     compute_non_inferiority_p,
     group_samples,
 )
+from steelyard.analysis.summary.shared_node_energy import METRICS as ENERGY_SHARES
+from steelyard.analysis.summary.shared_node_energy import Bounds, make_bounds_verdict
 from steelyard.analysis.summary.study_data import Metric, StudyData, list_within_factors, read_study
 from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.total_scope import count_programs, describe_scope_difference

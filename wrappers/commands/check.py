@@ -18,7 +18,7 @@ from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import options
 
 if TYPE_CHECKING:
-    from steelyard.analysis.summary.run_costs import EarlierRuns
+    from steelyard.analysis.summary.earlier_runs import EarlierRuns
     from steelyard.wrappers.submit.cost_estimate import Cost, ScaleCost
     from steelyard.wrappers.submit.statistical_power import DetectableDifference
     from steelyard.wrappers.submit.study_preview import StudyPreview
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Check the study and print the result. Exit code 3 if `submit` would reject it."""
-    from steelyard.analysis.summary import run_costs
+    from steelyard.analysis.summary import earlier_runs
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.schedulers import registry
     from steelyard.wrappers.study import folder as studydir
@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     )
     study = each_node_levels.draw_nodes(study, folder, scheduler, "check")
     found = study_preview.make_preview(study, folder, scheduler)
-    earlier = run_costs.read_earlier_runs(
+    earlier = earlier_runs.read_earlier_runs(
         [*sessions.list_history_folders(folder.path), *map(studydir.resolve_study, args.earlier)]
     )
     cost = found.estimate_cost(earlier, args.node_power)

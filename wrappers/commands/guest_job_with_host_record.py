@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
-    from steelyard.analysis.job.host_record import Joined, Side
+    from steelyard.analysis.job.hypervisor_record import Joined, Side
     from steelyard.analysis.sources.records import Record
 
 SUFFIXES = (".svg", ".png", ".pdf")
@@ -44,14 +44,14 @@ def main(args: argparse.Namespace) -> int:
         raise errors.UsageError(
             f"--figure {args.figure}: expected a name that ends in .svg, .png or .pdf", "--figure"
         )
-    from steelyard.analysis.job.host_record import find_host_record, join_host
+    from steelyard.analysis.job.hypervisor_record import find_host_record, join_host
 
     guest = guest_record(args)
     joined = join_host(
         guest, find_host_record(args.host, guest), options.idle_power(args.idle_power)
     )
     if args.figure is not None:
-        from steelyard.analysis.figures.host_time_series import draw
+        from steelyard.analysis.figures.hypervisor_time_series import draw
 
         draw(joined, args.figure)
     if args.json:
@@ -110,7 +110,7 @@ def side_json(one: Side) -> dict[str, Any]:
 
 def print_joined(joined: Joined) -> None:
     """Print a line for each counter, with guest and host."""
-    from steelyard.analysis.job.host_record import COUNTERS
+    from steelyard.analysis.job.hypervisor_record import COUNTERS
 
     seconds = joined.end_unix_s - joined.begin_unix_s
     title = f"{seconds:.1f} s of {joined.guest.record.node} on {joined.host.record.node}"

@@ -18,7 +18,7 @@ from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.show import job_lookup
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.job_view import JobView
+    from steelyard.analysis.job.job_view import JobView
 
 SINCE = {"m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 SINCE_WORDS = "expected a time such as 90m, 12h, 7d or 2w"
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
     try:
         view = job_lookup.find_job(args.job_ids[0], args.record_dir, args.database)
     except errors.UsageError as error:
-        from steelyard.analysis.collect.job_view import ArrayError
+        from steelyard.analysis.job.job_lookup import ArrayError
 
         if not isinstance(error, ArrayError):
             raise

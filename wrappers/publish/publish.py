@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from steelyard.analysis.cluster import record_trust
-from steelyard.analysis.collect import comment_builder
 from steelyard.analysis.collect.job_index import age_sort_key
-from steelyard.analysis.collect.job_view import JobView, find_records
+from steelyard.analysis.job import comment_builder
+from steelyard.analysis.job.job_view import JobView, find_records
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.cluster_sacct import STATES

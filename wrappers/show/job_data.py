@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.collect.job_totals import is_exclusive
-from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import advice, usage
+from steelyard.analysis.job.job_totals import is_exclusive
+from steelyard.analysis.job.job_view import JobView
 
 if TYPE_CHECKING:
     from steelyard.analysis.job.time_series import JobTimeSeries
@@ -85,6 +85,6 @@ def read_energy_shares(view: JobView, idle: IdlePower) -> dict[str, EnergyShare]
     }
     if not shared:
         return {}
-    from steelyard.analysis.collect.job_samples import compute_job_shares
+    from steelyard.analysis.job.job_samples import compute_job_shares
 
     return compute_job_shares(shared, idle)

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.job import gpus, pressure
+from steelyard.analysis.job import gpu_energy, pressure
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.show.job_data import JobDetails
 from steelyard.wrappers.show.node_usage import usage_minimum
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.job_view import JobView
+    from steelyard.analysis.job.job_view import JobView
     from steelyard.analysis.job.usage import Usage
     from steelyard.analysis.sources.records import Record
     from steelyard.analysis.store.energy_shares import EnergyShare
@@ -126,7 +126,7 @@ def nodes_json(details: JobDetails) -> list[dict[str, object]]:
 
 def gpus_json(record: Record) -> dict[str, object] | None:
     """Return the GPUs; None if the node has none with an energy counter."""
-    found = gpus.read_job_gpus(record)
+    found = gpu_energy.read_job_gpus(record)
     return None if found is None else asdict(found)
 
 

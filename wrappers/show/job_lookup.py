@@ -14,7 +14,7 @@ from steelyard.wrappers.base import errors
 
 if TYPE_CHECKING:
     from steelyard.analysis.cluster.stored_job_lookup import ClusterDatabase
-    from steelyard.analysis.collect.job_view import JobView
+    from steelyard.analysis.job.job_view import JobView
 
 ANSWER_LIMIT_S = 10.0  # a busy NFS server answers within seconds
 
@@ -79,7 +79,7 @@ def find_job(job_id: str, given: Sequence[Path] | None, database: Path | None = 
     """Return the job from the first scheduler on this machine that issues such ids and knows it.
     Data that it and records do not have comes from a cluster's database, if one is named. Raises
     MissingError if no scheduler knows the job."""
-    from steelyard.analysis.collect.job_view import look_up
+    from steelyard.analysis.job.job_lookup import look_up
     from steelyard.analysis.sources import accounting_readers
 
     unknown: list[errors.MissingError] = []

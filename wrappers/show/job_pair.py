@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import differences
 from steelyard.analysis.job.differences import Fact, Used
+from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.job.time_series import LEVELS, JobTimeSeries, Series
 from steelyard.analysis.sources import thinning_note
 from steelyard.analysis.stats.number_format import format_binary

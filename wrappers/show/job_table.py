@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import job_array
 from steelyard.analysis.job.job_array import ArrayUsage
+from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.job.usage import Efficiency, compute_efficiency
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.wrappers.base import console

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.collect.job_view import JobView, NodeView, describe_network
+from steelyard.analysis.job.job_view import JobView, NodeView, describe_network
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.analysis.store.energy_shares import ADMINISTRATOR

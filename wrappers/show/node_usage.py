@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.collect.job_view import JobView, NodeView
-from steelyard.analysis.job import gpus
+from steelyard.analysis.job import gpu_energy
+from steelyard.analysis.job.job_view import JobView, NodeView
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.facts.quantities import METRICS
@@ -17,7 +17,7 @@ from steelyard.wrappers.show import terminal_text
 from steelyard.wrappers.show.terminal_text import format_joules
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.job_view import JobView
+    from steelyard.analysis.job.job_view import JobView
 
 
 NOTHING: Mapping[str, float] = MappingProxyType({})
@@ -127,14 +127,14 @@ def print_sampler(node: NodeView) -> None:
 def print_gpus(view: JobView) -> None:
     """Print the energy of GPUs on nodes whose GPUs have counters."""
     for node in view.nodes:
-        found = gpus.read_job_gpus(node.record)
+        found = gpu_energy.read_job_gpus(node.record)
         if found is not None:
             terminal_text.print_wrapped(
                 f"energy of the job's GPUs on {node.node}: {format_gpus(found)}"
             )
 
 
-def format_gpus(found: gpus.JobGpus) -> str:
+def format_gpus(found: gpu_energy.JobGpus) -> str:
     """Return, for example, `12.3 kJ (1 of 2: gpu-0)`."""
     if found.energy_j is None:
         return f"not known: {found.reason}"

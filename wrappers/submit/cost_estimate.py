@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.analysis.summary.run_costs import EarlierRuns, MeasuredCost
+from steelyard.analysis.summary.earlier_runs import EarlierRuns, MeasuredCost
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes

@@ -170,8 +170,8 @@ def read_condition_errors(
     submission, which runs of equal conditions share; else that of the job's record, because Torque
     returns no output of a job that its prologue refused."""
     from steelyard.analysis.collect import network
-    from steelyard.analysis.collect.job_view import find_refusal_reason
     from steelyard.analysis.collect.record_import import find_default_record_dirs
+    from steelyard.analysis.job.job_view import find_refusal_reason
     from steelyard.wrappers.schedulers.base import NOT_APPLIED
 
     errors: dict[str, str] = {}

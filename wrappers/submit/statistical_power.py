@@ -12,7 +12,7 @@ from steelyard.analysis.stats.planning import (
     least_detectable_difference,
     repeats_to_detect,
 )
-from steelyard.analysis.summary.run_costs import EarlierRuns, Spread
+from steelyard.analysis.summary.earlier_runs import EarlierRuns, Spread
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 

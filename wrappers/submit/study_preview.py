@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.summary import run_costs
-from steelyard.analysis.summary.run_costs import EarlierRuns
+from steelyard.analysis.summary import earlier_runs
+from steelyard.analysis.summary.earlier_runs import EarlierRuns
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.base.errors import MissingError, SteelyardError
 from steelyard.wrappers.launchers import launcher_checks
@@ -192,7 +192,7 @@ def estimate_study_cost(
 
     A job's time is that of the accounting; without one, that expected from its run's elapsed
     time."""
-    spent = run_costs.job_seconds(folder.path)
+    spent = earlier_runs.job_seconds(folder.path)
     over: dict[str, tuple[Run, float]] = {}
     for run_id, entry in states.items():
         known = spent.get(run_id)
@@ -216,9 +216,9 @@ def read_earlier_runs(folder: StudyDir) -> EarlierRuns:
     """Return the runs that the study has collected; for a session also those of earlier
     sessions."""
     try:
-        return run_costs.read_earlier_runs(sessions.list_history_folders(folder.path))
+        return earlier_runs.read_earlier_runs(sessions.list_history_folders(folder.path))
     except MissingError:
-        return run_costs.NONE
+        return earlier_runs.NONE
 
 
 def check_core_hours(

@@ -18,8 +18,8 @@ from typing import BinaryIO, Self
 
 import duckdb
 
-from steelyard.analysis.sources import packed_samples, record_packs, records
-from steelyard.analysis.sources.packed_samples import Frame, SampleTable, split_file
+from steelyard.analysis.sources import record_packs, records, sample_packs
+from steelyard.analysis.sources.sample_packs import Frame, SampleTable, split_file
 from steelyard.analysis.store.database import open_side_engine
 from steelyard.analysis.store.row_files import quote_path, replace_lone_surrogates
 from steelyard.jobscripts.regular_files import read_regular
@@ -61,7 +61,7 @@ OF_DOCUMENT = {
     **{
         name: KINDS[kind]
         for name, (_, kind) in records.COLUMNS.items()
-        if name not in packed_samples.KEYS
+        if name not in sample_packs.KEYS
     },
 }
 COLUMNS = record_packs.KEYS | OF_DOCUMENT | record_packs.OF_RECORD | record_packs.OF_SAMPLES
@@ -72,7 +72,7 @@ Row = dict[str, object]
 class Start:
     """The files of one start of a job on a node, and their bytes."""
 
-    key: packed_samples.Key
+    key: sample_packs.Key
     record: tuple[File, bytes] | None
     samples: tuple[File, bytes] | None
 
@@ -85,7 +85,7 @@ class Start:
 def list_starts(folder: Path, access: Access) -> Iterator[Start]:
     """Yield the files, by start, of a job that has ended, as far as they have this access. Only one
     start is in memory at a time."""
-    found: dict[packed_samples.Key, dict[str, File]] = defaultdict(dict)
+    found: dict[sample_packs.Key, dict[str, File]] = defaultdict(dict)
     for file in separate_kinds(folder, list_files(folder)).packed:
         named = parse_name(file.path)
         if file.access == access and named is not None:
@@ -291,7 +291,7 @@ def is_sealed(sealed: bytes, content: bytes) -> bool:
 
 def make_row(start: Start, frame: Frame | None) -> Row:
     """Return a row of records: the key, the document's columns, and what restores the two files."""
-    keys = dict(zip(packed_samples.KEYS, start.key, strict=True))
+    keys = dict(zip(sample_packs.KEYS, start.key, strict=True))
     row: Row = {"format_version": record_packs.FORMAT_VERSION, **keys}
     if start.record is not None:
         file, content = start.record
@@ -398,7 +398,7 @@ def is_packed(packed: record_packs.PackedFile, content: bytes) -> bool:
     """Return whether the pack has the file's bytes, or what thinning makes of them."""
     if packed.thinned_s is None:
         return content == packed.content
-    return packed_samples.thin(content, packed.thinned_s) == packed.content
+    return sample_packs.thin(content, packed.thinned_s) == packed.content
 
 
 def remove_empty(folder: Path) -> bool:

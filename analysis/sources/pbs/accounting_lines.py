@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from steelyard.analysis.sources.pbs import grammar
-from steelyard.analysis.sources.pbs.grammar import ONLY, UnreadableError
+from steelyard.analysis.sources.pbs import accounting_grammar
+from steelyard.analysis.sources.pbs.accounting_grammar import ONLY, UnreadableError
 from steelyard.analysis.sources.pbs.states import OPENPBS, TORQUE
 
 STAMP = re.compile(r"[01]\d/[0-3]\d/\d{4} [0-2]\d:[0-5]\d:[0-6]\d", re.ASCII)
@@ -62,7 +62,7 @@ class LineReader:
             text = text[:-1]
         dialect = self.dialect or self.detect_dialect(NAMES.findall(text))
         simple = join_torque_fields(text) if dialect == TORQUE else split_quoted_fields(text)
-        doubts = simple and grammar.find_plain_doubts(tuple(simple), kind, dialect)
+        doubts = simple and accounting_grammar.find_plain_doubts(tuple(simple), kind, dialect)
         if simple is None or doubts is None:
             return self.read_ambiguous_line(line, stamp, kind, job_id, text, dialect)
         return Line(stamp, kind, job_id, simple, doubts or NONE)
@@ -84,7 +84,7 @@ class LineReader:
     ) -> Line | Unreadable:
         """Parse a record whose values contain more than plain words."""
         try:
-            found = grammar.split(text, kind, dialect)
+            found = accounting_grammar.split(text, kind, dialect)
         except UnreadableError as error:
             return Unreadable(line, str(error))
         return Line(stamp, kind, job_id, found.fields, found.doubts)
@@ -111,7 +111,7 @@ def join_torque_fields(text: str) -> dict[str, str] | None:
     for token in tokens:
         if "=" in token:
             joined.append(token)
-        elif joined and grammar.is_text(joined[-1].partition("=")[0]):
+        elif joined and accounting_grammar.is_text(joined[-1].partition("=")[0]):
             joined[-1] += f" {token}"
         else:
             return None
@@ -173,7 +173,7 @@ def restore_values(
             if not is_apart:
                 return None
             fields[name] = hook_object[1:-1]
-        elif name in grammar.SURE:
+        elif name in accounting_grammar.SURE:
             is_apart = True
     return fields
 

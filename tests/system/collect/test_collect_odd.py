@@ -16,7 +16,7 @@ import pytest
 from tests.unit.collect import study as HELP
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.collect import job_view
+from steelyard.analysis.job import job_lookup
 from steelyard.analysis.summary import parquet_summary
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.wrappers.submit.state_cache import StateCache
@@ -211,7 +211,7 @@ def test_show_does_not_wait_for_a_file_that_is_none(
     row = study.row("11")
     path = study.record(row, row.nodes[1], complete=False, incomplete_reason="killed")
     make(path.with_suffix(suffix))
-    view = job_view.look_up("11", [study.record_dir], study.accounting)
+    view = job_lookup.look_up("11", [study.record_dir], study.accounting)
     assert len(view.nodes) == (1 if suffix == ".json" else 2)
     assert any(row.nodes[1] in words for words in view.missing)
 

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.collect import study as HELP
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect.job_view import look_up
+from steelyard.analysis.job.job_lookup import look_up
 from steelyard.analysis.sources import sacct
 
 query, run_id, gap_kinds = HELP.query, HELP.run_id, HELP.gap_kinds

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect import network
+from steelyard.analysis.collect.network_specification import normalize_specification
 
 
 @pytest.mark.parametrize(
@@ -32,6 +32,6 @@ def test_a_level_means_what_the_node_writes_into_the_record(level: str) -> None:
     done = subprocess.run(
         [node, "netem", "parse", level], check=True, capture_output=True, timeout=90
     )
-    assert network.normalize_specification(
-        json.loads(done.stdout)["requested"]
-    ) == network.normalize_specification(level)
+    assert normalize_specification(json.loads(done.stdout)["requested"]) == normalize_specification(
+        level
+    )

@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.analysis.base.background_threads import Background
 from steelyard.analysis.collect import sample_import
-from steelyard.analysis.sources import sample_csv, sample_library, sample_rows
+from steelyard.analysis.sources import sample_arrays, sample_csv, sample_library
 from steelyard.analysis.store import sample_store, schema
 
 COLUMNS = "unix_s,elapsed_s,cpu_s,memory_bytes"
@@ -140,7 +140,7 @@ def test_more_files_than_one_batch_holds(
     monkeypatch.setattr(sample_import, "BATCH_BYTES", 30)
     monkeypatch.setattr(sample_csv, "CHUNK_BYTES", 7)
     monkeypatch.setattr(sample_import, "ROWS_AT_ONCE", 2)
-    monkeypatch.setattr(sample_rows, "ROWS", 3)
+    monkeypatch.setattr(sample_arrays, "ROWS", 3)
     texts = {f"n{number}": f"{COLUMNS}\n{number},0,0,1\n" for number in range(5)}
     assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 5
     assert len(rows(connection)) == 5
@@ -260,13 +260,15 @@ def test_files_of_more_days_than_may_be_open(
     """Each open day has its own arrays."""
     monkeypatch.setattr(sample_import, "DAYS_AT_ONCE", 2)
     opened = []
-    made = sample_rows.RowBatch.__init__
+    made = sample_arrays.RowBatch.__init__
 
-    def make(self: sample_rows.RowBatch, day: str | None, room: sample_rows.Room | None) -> None:
+    def make(
+        self: sample_arrays.RowBatch, day: str | None, room: sample_arrays.Room | None
+    ) -> None:
         opened.append(day)
         made(self, day, room)
 
-    monkeypatch.setattr(sample_rows.RowBatch, "__init__", make)
+    monkeypatch.setattr(sample_arrays.RowBatch, "__init__", make)
     texts = {f"n{n}": f"{COLUMNS}\n{86400 * (n % 5)},0,0,1\n" for n in range(10)}
     assert [count for _, count, _ in load(connection, tmp_path, **texts)] == [1] * 10
     assert len(rows(connection)) == 10
@@ -281,13 +283,13 @@ def test_the_memory_of_a_written_batch_is_used_again_and_nothing_of_it_is_left(
 ) -> None:
     """The second file lacks a column that the first one has, and has other lines."""
     made: list[int] = []
-    new_room = sample_rows.allocate_buffer
+    new_room = sample_arrays.allocate_buffer
 
-    def make() -> sample_rows.Room:
+    def make() -> sample_arrays.Room:
         made.append(1)
         return new_room()
 
-    monkeypatch.setattr(sample_rows, "allocate_buffer", make)
+    monkeypatch.setattr(sample_arrays, "allocate_buffer", make)
     monkeypatch.setattr(sample_import, "ROWS_AT_ONCE", 2)
     monkeypatch.setattr(Background, "submit", lambda _, work: work())
     first = f"{COLUMNS}\n1,0.5,0.25,1\n2,0.5,0.25,1\n3,0.5,0.25,1\n"

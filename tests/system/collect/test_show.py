@@ -12,8 +12,7 @@ from tests.unit.collect import study as HELP
 from tests.unit.collect.conditions import conditions
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect import job_view
-from steelyard.analysis.job import job_lookup
+from steelyard.analysis.job import job_lookup, job_view
 from steelyard.analysis.sources import accounting_readers, admin_comment
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.wrappers.commands import cli
@@ -28,7 +27,7 @@ def study(tmp_path: Path) -> Any:
 
 
 def look_up(study: Any, job_id: str) -> job_view.JobView:
-    return job_view.look_up(job_id, [study.record_dir], study.accounting)
+    return job_lookup.look_up(job_id, [study.record_dir], study.accounting)
 
 
 def shown(view: job_view.JobView, capsys: pytest.CaptureFixture[str]) -> str:
@@ -107,10 +106,10 @@ def test_another_job_of_the_same_id_is_no_start_of_it(
     study: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids come again, after the highest; nine years ago 11 was somebody else's."""
-    (mine,) = job_view.group_starts(study.accounting.rows(["11"]))
+    (mine,) = job_lookup.group_starts(study.accounting.rows(["11"]))
     old = dataclasses.replace(mine.row, user="other", start_unix_s=1_507_052_369.0,
                               end_unix_s=1_507_053_369.0, submit_unix_s=1_507_052_000.0)  # fmt: skip
-    monkeypatch.setattr(job_view, "query_start", lambda *_: [job_view.Start(old), mine])
+    monkeypatch.setattr(job_lookup, "query_start", lambda *_: [job_lookup.Start(old), mine])
     view = look_up(study, "11")
     assert view.row is not None and view.row.user == mine.row.user
     assert view.earlier_starts == ()

@@ -20,8 +20,8 @@ from steelyard.analysis.figures.run_time_series import compute_rates, draw_times
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.number_format import choose_prefix, format_mean, format_quantity
 from steelyard.analysis.store.database import FILE_NAME
+from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.rows import Row
-from steelyard.analysis.summary.study_database import open_database
 from steelyard.analysis.summary.summary import Summary, summarize
 
 COPY = "filesystem test=large_file_copy"

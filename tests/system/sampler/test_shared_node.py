@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect.job_samples import compute_job_shares
+from steelyard.analysis.job.job_samples import compute_job_shares
 from steelyard.analysis.sources.records import read_record
 from steelyard.analysis.store.energy_shares import IdlePower
 

@@ -13,7 +13,7 @@ import pytest
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.findings import registry as summary_findings
 from steelyard.analysis.report import terminal_text as report_words
-from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.stats.overhead_verdict import Direction
 from steelyard.analysis.store.database import SCHEMA_VERSION
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, summarize

@@ -12,7 +12,7 @@ import pytest
 from tests.unit.collect.study import DATA
 from tests.unit.sweep.swept_site import DAY_S, Files, Site, several
 
-from steelyard.analysis.sources import packed_samples
+from steelyard.analysis.sources import sample_packs
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def in_packs(truth: Files, every_s: int) -> Files:
         return dict(truth)
     return {
         (job_id, name): (
-            packed_samples.thin(content, every_s) if name.endswith(".csv") else content,
+            sample_packs.thin(content, every_s) if name.endswith(".csv") else content,
             modified,
         )
         for (job_id, name), (content, modified) in truth.items()

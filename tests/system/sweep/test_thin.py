@@ -15,7 +15,7 @@ from tests.unit.collect.study import DATA, Study, run_id
 from tests.unit.sweep.swept_site import DAY_S, Site
 
 from steelyard.analysis.base import file_changes
-from steelyard.analysis.sources import packed_samples, record_folders, record_packs, thinning_note
+from steelyard.analysis.sources import record_folders, record_packs, sample_packs, thinning_note
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
@@ -29,7 +29,7 @@ def leave_long(site: Site, job_id: str) -> None:
     (path,) = folder.glob("*.csv")
     path.write_bytes(LONG)
     os.utime(path, ns=(site.truth[job_id, path.name][1],) * 2)
-    fewer = packed_samples.thin(LONG, 30)
+    fewer = sample_packs.thin(LONG, 30)
     assert fewer != LONG
     site.truth[job_id, path.name] = (fewer, path.stat().st_mtime_ns)
 

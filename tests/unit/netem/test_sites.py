@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect import job_view
+from steelyard.analysis.job import job_view
 from steelyard.wrappers.base.errors import ConditionError, UsageError
 from steelyard.wrappers.commands import netem, netem_sites
 from steelyard.wrappers.netem import condition_descriptions, program, sites

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect import job_view
-from steelyard.analysis.job import advice, usage
+from steelyard.analysis.job import advice, job_view, usage
 from steelyard.analysis.job.time_series import JobTimeSeries
 from steelyard.analysis.sources.accounting import Allocation
 from steelyard.analysis.sources.records import read_record

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.job_view import Start, group_starts
+from steelyard.analysis.job.job_lookup import Start, group_starts
 from steelyard.analysis.sources import sacct, slurm_allocation
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
 from steelyard.analysis.sources.pbs.accounting import Pbs

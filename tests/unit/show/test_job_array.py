@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect.job_view import JobView
 from steelyard.analysis.job import job_array
+from steelyard.analysis.job.job_view import JobView
 from steelyard.wrappers.show import job_document, job_table
 
 from .test_advice import GIB, HELD, view

@@ -7,7 +7,7 @@ import tracemalloc
 import pytest
 
 from steelyard.analysis.base.errors import UsageError
-from steelyard.analysis.sources import hostlist, slurm_states
+from steelyard.analysis.sources import hostlist, slurm_job_ids
 from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 
 WIDE = "[0-9999]"
@@ -62,5 +62,5 @@ def test_a_product_that_is_refused_takes_no_memory() -> None:
 @pytest.mark.parametrize("text", ["1-5:0", "1-5:x", "1-5:", "1-99999999"])
 def test_indices_of_an_array_have_the_same_bounds(text: str) -> None:
     with pytest.raises(UsageError):
-        list(slurm_states.parse_waiting_tasks(text))
+        list(slurm_job_ids.parse_waiting_tasks(text))
     assert slurm_task_states.expand_indices(f"[{text}]") == []

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.collect import job_view
+from steelyard.analysis.job import job_view
 from steelyard.analysis.sources import records
 from steelyard.analysis.sources.records import RecordError, read_record
 from steelyard.facts import json_fields

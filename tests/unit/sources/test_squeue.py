@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.collect.job_view import look_up
+from steelyard.analysis.job.job_lookup import look_up
 from steelyard.analysis.sources.sacct import FIELDS, Sacct
 
 # Slurm 22.05.8, `squeue --noheader --format=FORMAT` (TZ=UTC), the separator as |.

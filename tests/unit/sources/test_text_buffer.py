@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources import sample_rows
-from steelyard.analysis.sources.sample_rows import TextBuffer
+from steelyard.analysis.sources import sample_arrays
+from steelyard.analysis.sources.sample_arrays import TextBuffer
 
 LONG = b"7,8,9\n" * 1000
 
@@ -35,7 +35,7 @@ def test_a_short_file_behind_a_long_one(tmp_path: Path, next_text: bytes) -> Non
 def test_what_is_too_large_is_left_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sample_rows, "TEXT_BYTES", len(LONG))
+    monkeypatch.setattr(sample_arrays, "TEXT_BYTES", len(LONG))
     path = tmp_path / "n1.csv"
     path.write_bytes(LONG)
     assert read(TextBuffer(), path, 0) == (LONG, True)

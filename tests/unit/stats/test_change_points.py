@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.change_points import find_changes
-from steelyard.analysis.stats.session_means import cut_outliers, summarize_sessions
-from steelyard.analysis.stats.step_fit import Evidence, fit_two_levels, innovation_squares
-from steelyard.analysis.stats.window_test import (
+from steelyard.analysis.stats.change_point_test import (
     MOST_CORRELATED,
     correlation,
     false_alarm_rate,
@@ -20,6 +17,9 @@ from steelyard.analysis.stats.window_test import (
     permutation_limit,
     threshold,
 )
+from steelyard.analysis.stats.change_points import find_changes
+from steelyard.analysis.stats.session_means import cut_outliers, summarize_sessions
+from steelyard.analysis.stats.step_fit import Evidence, fit_two_levels, innovation_squares
 
 NIGHTS = 120
 

@@ -13,13 +13,8 @@ from steelyard.analysis.stats.equivalence import (
     tost,
 )
 from steelyard.analysis.stats.number_format import parse_percent
-from steelyard.analysis.stats.overhead import (
-    Direction,
-    Evidence,
-    Overhead,
-    compute_overhead,
-    make_verdict,
-)
+from steelyard.analysis.stats.overhead import Overhead, compute_overhead
+from steelyard.analysis.stats.overhead_verdict import Direction, Evidence, make_verdict
 from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.summary.summary import correct_family
 

@@ -17,7 +17,7 @@ from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.json_document import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.tables import build_overhead_groups, format_p
-from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.stats.overhead_verdict import Direction
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli
 

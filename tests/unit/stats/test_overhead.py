@@ -10,13 +10,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.overhead import (
-    Direction,
-    Overhead,
-    compute_overhead,
-    find_resolution,
-    make_verdict,
-)
+from steelyard.analysis.stats.overhead import Overhead, compute_overhead, find_resolution
+from steelyard.analysis.stats.overhead_verdict import Direction, make_verdict
 
 
 def samples(n: int, m: int, seed: int = 3) -> tuple[list[float], list[float]]:

@@ -16,9 +16,9 @@ from steelyard.analysis.stats.bimodality import (
     silverman_p,
     usual_bandwidth,
 )
-from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
 from steelyard.analysis.stats.grouped_mean import mean_by_group
+from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.significance_tests import holm, welch, welch_effective
 from steelyard.analysis.stats.slope import line_break

@@ -12,6 +12,7 @@ import scipy.stats
 
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.bimodality import find_two_humps
+from steelyard.analysis.stats.effect_size import FAR, format_effect, hedges, noncentral_limits
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
@@ -20,15 +21,7 @@ from steelyard.analysis.stats.planning import (
     repeats_assured,
     repeats_needed,
 )
-from steelyard.analysis.stats.significance_tests import (
-    FAR,
-    format_effect,
-    hedges,
-    holm,
-    kruskal,
-    noncentral_limits,
-    welch,
-)
+from steelyard.analysis.stats.significance_tests import holm, kruskal, welch
 from steelyard.analysis.stats.slope import (
     COARSE,
     Slope,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.summary.run_costs import EarlierRuns, MeasuredCost, make_keys
+from steelyard.analysis.summary.earlier_runs import EarlierRuns, MeasuredCost, make_keys
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.study import plan, study
@@ -185,7 +185,7 @@ def used_of(
     """Runs of 360 s on nodes of 8 cores, after three warm-ups and between two pauses of 60 s."""
     found = parsed(job="warm_up = 3\nidle_s = 60")
     monkeypatch.setattr(study_preview, "make_node_lookup", lambda *_: lambda _: place())
-    monkeypatch.setattr(study_preview.run_costs, "job_seconds", lambda _: accounted)
+    monkeypatch.setattr(study_preview.earlier_runs, "job_seconds", lambda _: accounted)
     runs = plan.make_plan(found)
     by_id = {run.run_id: state(run, *states[n]) for n, run in enumerate(runs) if n in states}
     again = [run for n, run in enumerate(runs) if n in missing]

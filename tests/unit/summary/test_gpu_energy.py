@@ -13,7 +13,7 @@ from steelyard.analysis.summary.gpu_and_pressure import GPU_ENERGY
 from steelyard.analysis.summary.summary import summarize
 
 from .study_maker import StudyMaker
-from .test_energy_bounds import LOW, VARIANT, shared_samples, values
+from .test_shared_node_energy import LOW, VARIANT, shared_samples, values
 
 
 def told(gpus: int | None = None, idle_w: float | None = None) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from steelyard.analysis.stats.planning import least_detectable_difference
-from steelyard.analysis.summary.run_costs import MeasuredCost, add_row
+from steelyard.analysis.summary.earlier_runs import MeasuredCost, add_row
 from steelyard.analysis.summary.study_data import Meta, Metric, StudyData
 from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import Direction, build_summary

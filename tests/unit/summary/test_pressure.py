@@ -8,7 +8,7 @@ from pathlib import Path
 from steelyard.analysis.summary.summary import summarize
 
 from .study_maker import StudyMaker
-from .test_energy_bounds import VARIANT, values
+from .test_shared_node_energy import VARIANT, values
 
 
 def study(tmp_path: Path, waited: dict[str, float | None]) -> Path:

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.stats.overhead_verdict import Direction
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import summarize
 from steelyard.analysis.summary.total_scope import describe_scope_difference

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 from tests.unit.sweep.swept_site import DAY_S, NOW, Site, several
 
-from steelyard.analysis.sources import packed_samples, record_folders, record_packs
+from steelyard.analysis.sources import record_folders, record_packs, sample_packs
 from steelyard.analysis.sources.records import FORMAT, VERSION
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
@@ -150,17 +150,17 @@ def test_a_folder_that_a_sweep_takes_away_while_it_is_read(
 def test_samples_are_parsed_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """And not again to see whether they are what is in the pack: that is the most of a sweep."""
     several(site)
-    made: list[packed_samples.Key] = []
+    made: list[sample_packs.Key] = []
 
     def noted(
-        self: packed_samples.SampleTable, files: Sequence[packed_samples.File], every_s: int | None
-    ) -> list[packed_samples.Frame]:
+        self: sample_packs.SampleTable, files: Sequence[sample_packs.File], every_s: int | None
+    ) -> list[sample_packs.Frame]:
         made.extend(file.key for file in files)
         return insert(self, files, every_s)
 
-    insert = packed_samples.SampleTable.insert
-    monkeypatch.setattr(packed_samples.SampleTable, "insert", noted)
-    monkeypatch.delattr(packed_samples, "read_texts")
+    insert = sample_packs.SampleTable.insert
+    monkeypatch.setattr(sample_packs.SampleTable, "insert", noted)
+    monkeypatch.delattr(sample_packs, "read_texts")
     assert site.sweep().packed_files == len(site.truth)
     assert len(made) == len(set(made)) == len(site.truth) // 2
     monkeypatch.undo()

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from steelyard.analysis.sources import slurm_environment
+from steelyard.analysis.sources import slurm_environment_variables
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.doctor_check import Check
 
@@ -16,7 +16,9 @@ TIMEOUT_S = 10  # a person waits
 def read_output(*command: str) -> str | None:
     """Return stdout of a Slurm program, or None if it is missing, fails or hangs."""
     try:
-        done = programs.run_quietly(command, TIMEOUT_S, slurm_environment.build_environment())
+        done = programs.run_quietly(
+            command, TIMEOUT_S, slurm_environment_variables.build_environment()
+        )
     except (OSError, subprocess.SubprocessError):
         return None
     return done.stdout if done.returncode == 0 else None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.job_view import look_up
+from steelyard.analysis.job.job_lookup import look_up
 from steelyard.analysis.sources.pbs import accounting_logs, pbs_commands, qstat
 from steelyard.analysis.sources.pbs.accounting import Pbs
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.summary.machine_tags import (
+from steelyard.analysis.history.machine_tags import (
     IMPLIED_BY,
     LABELS,
     format_installed_memory,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.analysis.sources import packed_samples, thinning_note
-from steelyard.analysis.sources.packed_samples import Frame, SampleTable, split_file
+from steelyard.analysis.sources import sample_packs, thinning_note
+from steelyard.analysis.sources.sample_packs import Frame, SampleTable, split_file
 from steelyard.facts.quantities import COLUMNS
 
 DATA = Path(__file__).parents[2] / "data" / "records"
@@ -36,7 +36,7 @@ def through(contents: list[bytes], every_s: int | None = None) -> tuple[list[byt
         engine.execute("SET threads = 1")
         files = [split_file(key, content) for key, content in zip(keys, contents, strict=True)]
         frames = SampleTable(engine).insert(files, every_s)
-        return list(packed_samples.read_texts(engine, "samples", keys, frames)), frames
+        return list(sample_packs.read_texts(engine, "samples", keys, frames)), frames
 
 
 def rows(text: bytes) -> list[dict[str, str]]:
@@ -69,7 +69,7 @@ def test_anything_comes_back_as_rows_or_as_it_is(
     ).encode()
     back, _ = through([text, LONG, text.upper()])
     assert back == [text, LONG, text.upper()]
-    assert packed_samples.thin(text, 30) == text, "no elapsed_s, no time"
+    assert sample_packs.thin(text, 30) == text, "no elapsed_s, no time"
 
 
 @pytest.mark.parametrize(
@@ -103,15 +103,15 @@ def test_missing_rows_are_reported() -> None:
         frames = SampleTable(engine).insert([split_file(key, LONG)], None)
         engine.execute("DELETE FROM samples WHERE line = 5")
         with pytest.raises(ValueError, match=f"{frames[0].lines - 1} of {frames[0].lines} lines"):
-            list(packed_samples.read_texts(engine, "samples", [key], frames))
+            list(sample_packs.read_texts(engine, "samples", [key], frames))
 
 
 def test_the_unit_of_a_name_says_its_type() -> None:
     for column in COLUMNS:
         for name in (column.name, f"{column.name}:device"):
-            is_real = packed_samples.column_type(name) == packed_samples.REAL
+            is_real = sample_packs.column_type(name) == sample_packs.REAL
             assert is_real == column.is_real, name
-    assert packed_samples.column_type(thinning_note.COLUMN) == packed_samples.WHOLE
+    assert sample_packs.column_type(thinning_note.COLUMN) == sample_packs.WHOLE
 
 
 @pytest.mark.parametrize("every_s", [0, 5, 30, 100_000])
@@ -120,7 +120,7 @@ def test_totals_of_thinned_samples_are_those_of_all(path: Path, every_s: int) ->
     """As collect computes them where a record was cut short: the largest of each column, which of a
     counter is its last; and the first line and the last are there."""
     text = path.read_bytes()
-    fewer = packed_samples.thin(text, every_s)
+    fewer = sample_packs.thin(text, every_s)
     assert fewer != text
     before, after = rows(text), rows(fewer)
     assert (after[0]["elapsed_s"], after[-1]["elapsed_s"]) == ("0.000000", before[-1]["elapsed_s"])
@@ -137,19 +137,19 @@ def test_totals_of_thinned_samples_are_those_of_all(path: Path, every_s: int) ->
 
 
 def test_one_line_in_so_long_is_left() -> None:
-    fewer = packed_samples.thin(LONG, 30)
+    fewer = sample_packs.thin(LONG, 30)
     times = [float(row["elapsed_s"]) for row in rows(fewer)]
     spans = [int(time // 30) for time in times]
     assert set(spans) == set(range(31)), "none of the 15 minutes is without"
     assert len(times) == 34  # and those of the largest values, and the last
-    assert packed_samples.thin(fewer, 60) == fewer, "once is enough"
-    assert packed_samples.thin(LONG, 1) != LONG  # some seconds have two
+    assert sample_packs.thin(fewer, 60) == fewer, "once is enough"
+    assert sample_packs.thin(LONG, 1) != LONG  # some seconds have two
 
 
 def test_what_loses_no_line_is_not_marked() -> None:
     text = b"unix_s,elapsed_s\n10.000000,0.000000\n40.000000,30.000000\n"
-    assert packed_samples.thin(text, 30) == text
-    assert packed_samples.thin(text, 0) == text
+    assert sample_packs.thin(text, 30) == text
+    assert sample_packs.thin(text, 0) == text
 
 
 def test_readers_are_told(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_readers_are_told(tmp_path: Path) -> None:
     path.write_bytes(LONG)
     assert thinning_note.read_note(path) is None
     for every_s, word in ((30, "one in 30 s is left"), (0, "none is left between its ends")):
-        path.write_bytes(packed_samples.thin(LONG, every_s))
+        path.write_bytes(sample_packs.thin(LONG, every_s))
         assert word in (thinning_note.read_note(path) or "")
     path.write_bytes(b"elapsed_s,thinned_s\n")
     assert "none is left" in (thinning_note.read_note(path) or ""), "a header alone says so, too"

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.collect import job_totals, job_view
+from steelyard.analysis.job import job_totals, job_view
 from steelyard.analysis.sources.records import COLUMNS, Record, find_value
 from steelyard.analysis.store import schema
 from steelyard.facts.quantities import METRICS

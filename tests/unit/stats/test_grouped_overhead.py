@@ -12,11 +12,12 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval
-from steelyard.analysis.stats.dependent_runs import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.effect_size import format_effect, hedges, hedges_paired
 from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.overhead import compute_overhead, make_verdict
+from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.overhead import compute_overhead
+from steelyard.analysis.stats.overhead_verdict import make_verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.significance_tests import format_effect, hedges, hedges_paired
 from steelyard.analysis.summary import sampling_units
 from steelyard.analysis.summary.rows import Counts, Group
 from steelyard.analysis.summary.study_data import Metric

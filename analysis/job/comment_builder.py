@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from steelyard.analysis.collect import job_totals
-from steelyard.analysis.collect.job_view import JobView, find_refusals
+from steelyard.analysis.job import job_totals
+from steelyard.analysis.job.job_view import JobView, find_refusals
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.admin_comment import IN_COMMENT
 from steelyard.analysis.sources.records import Record

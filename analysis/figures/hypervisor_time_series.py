@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, DASHES
-from steelyard.analysis.job.host_record import Joined, Side, compute_rates
+from steelyard.analysis.job.hypervisor_record import Joined, Side, compute_rates
 from steelyard.analysis.stats.number_format import choose_prefix
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures.drawing import COLOURS, DASHES
-from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.study_run import Run
 
 if TYPE_CHECKING:

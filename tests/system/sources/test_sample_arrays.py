@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from steelyard.analysis.collect import sample_import
-from steelyard.analysis.sources import sample_library, sample_rows
+from steelyard.analysis.sources import sample_arrays, sample_library
 from steelyard.analysis.store import sample_store, schema
 
 HEADER = "unix_s,elapsed_s,cpu_s,rchar_bytes,energy_j:package-0,energy_j,rtt_s"
@@ -81,7 +81,7 @@ def test_both_readers_say_the_same(
 
 
 def test_what_the_sampler_writes_is_read_by_us(tmp_path: Path) -> None:
-    batch = sample_rows.RowBatch("1970-01-01")
+    batch = sample_arrays.RowBatch("1970-01-01")
     text = b"1.5,0,0.000001,7,2.5,,\n2.5,1,0.1,9,3.5,4.25,0.025\n"
     assert batch.read(text, len(text), HEADER.split(",")) == 2
     assert batch.is_of_day("1970-01-01") and not batch.is_of_day("1970-01-02")
@@ -98,7 +98,7 @@ def test_what_the_sampler_writes_is_read_by_us(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", [b",0,0,7,2.5,,\n", b"1,0,0,7,,,\n86400,0,0,7,,,\n"])
 def test_rows_of_no_day_or_of_two_are_of_none(text: bytes) -> None:
-    batch = sample_rows.RowBatch("1970-01-01")
+    batch = sample_arrays.RowBatch("1970-01-01")
     assert batch.read(text, len(text), HEADER.split(",")) > 0
     assert (
         not batch.is_of_day("1970-01-01")

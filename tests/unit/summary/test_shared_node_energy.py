@@ -8,9 +8,9 @@ import pytest
 
 from steelyard.analysis.report.answer import describe_energy
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.overhead import Direction
+from steelyard.analysis.stats.overhead_verdict import Direction
 from steelyard.analysis.store.energy_shares import NOT_KNOWN, IdlePower
-from steelyard.analysis.summary.energy_bounds import Bounds, make_bounds_verdict
+from steelyard.analysis.summary.shared_node_energy import Bounds, make_bounds_verdict
 from steelyard.analysis.summary.summary import Summary, summarize
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.base.options import idle_power

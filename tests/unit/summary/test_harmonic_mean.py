@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from steelyard.analysis.stats.basics import mean_interval
-from steelyard.analysis.stats.rates import is_rate, mean_by_kind, rate_interval, to_costs
+from steelyard.analysis.stats.harmonic_mean import is_rate, mean_by_kind, rate_interval, to_costs
 from steelyard.analysis.store import export
 from steelyard.analysis.summary import parquet_summary, sampling_units
 from steelyard.analysis.summary.rows import Row

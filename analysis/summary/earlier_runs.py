@@ -13,7 +13,7 @@ from typing import Any
 from steelyard.analysis.sources.study_sessions import format_label
 from steelyard.analysis.stats.basics import variance
 from steelyard.analysis.store.database import FILE_NAME
-from steelyard.analysis.summary.study_database import open_database
+from steelyard.analysis.summary.database_connection import open_database
 
 MIN_RUNS = 2  # for a spread
 Key = tuple[str, ...]

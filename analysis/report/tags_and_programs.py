@@ -9,8 +9,8 @@ from steelyard.analysis.report import tables
 from steelyard.analysis.report.tables import Table, join_names
 from steelyard.analysis.stats.number_format import MISSING
 from steelyard.analysis.store.database import SCHEMA_VERSION
-from steelyard.analysis.summary.environment import TagValue
 from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.tags_and_programs import TagValue
 
 MAX_VALUES = 6  # of one tag; a tag with more values is a measurement and no condition
 MAX_PROGRAMS = 200

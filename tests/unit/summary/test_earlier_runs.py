@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from steelyard.analysis.summary import run_costs
+from steelyard.analysis.summary import earlier_runs
 
 
 def test_a_runs_jobs_are_all_its_attempts_without_their_steps(
@@ -35,8 +35,8 @@ def test_a_runs_jobs_are_all_its_attempts_without_their_steps(
         for run, job, step, seconds in rows
     ]
     folder = maker.write(tmp_path)
-    assert run_costs.job_seconds(folder) == {first: 700.0}
-    assert run_costs.job_seconds(tmp_path) == {}
+    assert earlier_runs.job_seconds(folder) == {first: 700.0}
+    assert earlier_runs.job_seconds(tmp_path) == {}
 
 
 def test_main_figures_are_read_by_name_and_condition(synthetic: ModuleType, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_main_figures_are_read_by_name_and_condition(synthetic: ModuleType, tmp_
             run = maker.run("app", {}, {"clients": clients}, number + 1)
             maker.result(run, "seconds", 10 * clients * (1 + 0.02 * sign), "s")
             maker.result(run, "files", 1e6 * clients * (1 + 0.1 * sign), "1")
-    found = run_costs.read_earlier_runs([maker.write(tmp_path)])
+    found = earlier_runs.read_earlier_runs([maker.write(tmp_path)])
     seen, near = found.of("app", {}, {"clients": 3})
     assert seen is not None and near == "the same parameters"
     spreads = {name: seen.spread(name) for name in seen.figures}

@@ -14,9 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect.job_samples import load_samples
 from steelyard.analysis.job import repeated_readings
-from steelyard.analysis.job.host_share import Points, compute_host_share, interpolate_value
+from steelyard.analysis.job.job_samples import load_samples
+from steelyard.analysis.job.virtual_machine_share import (
+    Points,
+    compute_host_share,
+    interpolate_value,
+)
 from steelyard.analysis.sources import thinning_note
 from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower

@@ -1,4 +1,6 @@
-"""Rates (work per time): the mean rate is work divided by mean time, which is the harmonic mean.
+"""The harmonic mean of rates (work per time), and the overhead of such means.
+
+The mean rate is work divided by mean time, which is the harmonic mean of the rates.
 
 Hoefler & Belli (2015), "Scientific Benchmarking of Parallel Computing Systems", SC '15, rule 3:
 costs have an arithmetic mean, rates a harmonic one. A rate is therefore averaged and compared as

@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.overhead import Direction, Verdict, format_between, format_percent
+from steelyard.analysis.stats.overhead_verdict import (
+    Direction,
+    Verdict,
+    format_between,
+    format_percent,
+)
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 
 if TYPE_CHECKING:
