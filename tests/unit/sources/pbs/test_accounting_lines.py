@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.analysis.sources.pbs import accounting_grammar
-from steelyard.analysis.sources.pbs import accounting_lines
+from steelyard.analysis.sources.pbs import accounting_grammar, accounting_lines
 from steelyard.analysis.sources.pbs.accounting_lines import Line, LineReader, Unreadable
 
 from .records import OPENPBS, STAMP, TORQUE, Record, records
