@@ -262,6 +262,8 @@ static void read_processes(struct sy_job *job, bool end, bool steps_found, int64
 		group_us = sy_job_cgroup_us(job);
 	}
 	total = sy_processes_total(processes);
+	if (end)
+		sy_kernel_count_check_begin(job->kernel);
 	sy_kernel_count_report(job->kernel, status);
 	if (job->cgroup.cpu_source != SY_SOURCE_NONE)
 		group_us = sy_job_cgroup_last_us(job, group_us, status);

@@ -165,6 +165,12 @@ void sy_kernel_count_begun_in_time(struct sy_kernel_count *kernel)
 		kernel->counts = false; /* the reason is known */
 }
 
+void sy_kernel_count_check_begin(struct sy_kernel_count *kernel)
+{
+	if (kernel->starter && !kernel->named)
+		give_up(kernel, "the job may have begun before the sampler had answered");
+}
+
 void sy_kernel_count_add_process(struct sy_kernel_count *kernel, pid_t pid)
 {
 	if (kernel->counts && !adopt_process(kernel, pid, SY_BPF_MEMBER, -1))

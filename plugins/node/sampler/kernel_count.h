@@ -70,6 +70,9 @@ void sy_kernel_count_use_cgroup(struct sy_kernel_count *kernel, int root, const 
 /* Nothing of a job of PBS began before its starter, or its cgroup, was known to the kernel. */
 void sy_kernel_count_begun_in_time(struct sy_kernel_count *kernel);
 
+/* At the end of a job of PBS: whose begin was never reported to be in time is not counted. */
+void sy_kernel_count_check_begin(struct sy_kernel_count *kernel);
+
 /* A process that others than the job's daemon have brought. */
 void sy_kernel_count_add_process(struct sy_kernel_count *kernel, pid_t pid);
 

@@ -126,6 +126,26 @@ def test_every_byte_of_what_the_daemon_starts(counted: Node, folder: Path) -> No
     assert (0 < one["rchar_bytes"] < 20_000, one["wchar_bytes"]) == (True, 0)
 
 
+def test_a_job_that_may_have_begun_before_the_sampler_is_not_counted_by_the_kernel(
+    counted: Node, folder: Path
+) -> None:
+    """Its record said that the kernel had not been asked."""
+    go = counted.base / "go"
+    wait = f"until [ -e {go} ]; do sleep 0.05; done"
+    program = counted.other_program("late", f'case $1 in sample) {wait};; esac; exec $program "$@"')
+    shutil.copy2(PROGRAM, program.parent)  # where it is looked for
+    assert counted.begin("14.srv", f"--node-program={program}").stderr == ""
+    pid = counted.mom.start("14.srv", *storm(folder, "14.srv"))
+    go.touch()
+    ended(counted, pid)
+    counted.end("14.srv")
+    record = counted.record("14.srv")
+    reason = "the job may have begun before the sampler had answered"
+    assert record["complete"] is False
+    assert record["memory"]["minor_faults"] is None
+    assert record["missing"]["memory.minor_faults"] == reason
+
+
 @pytest.fixture
 def group(counted: Node) -> Iterator[Path]:
     """What the job's group is to be, in the hierarchy that counts CPU where there is one."""
