@@ -49,7 +49,8 @@ def a_device() -> Iterator[str]:
 
 
 def made_device() -> Iterator[str]:
-    """Make the device, after others have removed theirs."""
+    """Make the device, after others have removed theirs, or were killed before they could."""
+    subprocess.run(["ip", "netns", "del", FAR], capture_output=True, timeout=90, check=False)
     ip("netns", "add", FAR)
     try:
         ip("link", "add", DEVICE, "type", "veth", "peer", "name", "far", "netns", FAR)
