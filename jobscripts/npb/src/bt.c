@@ -9,9 +9,9 @@
  * where Lx is the linearised convection, viscosity and diffusion along x alone. Each factor is one
  * block-tridiagonal system of 5 x 5 blocks per line of the grid: bt_solve.c.
  *
- * Distributed: the multipartition of mp.h. Communicated: per step two layers of u on all faces of
- * the boxes; in each sweep a 5 x 5 block and 5 right sides per line from box to box upwards, and
- * 5 results downwards.
+ * Distributed: the multipartition of multipartition.h. Communicated: per step two layers of u on
+ * all faces of the boxes; in each sweep a 5 x 5 block and 5 right sides per line from box to box
+ * upwards, and 5 results downwards.
  */
 #include "bt.h"
 

@@ -2,7 +2,7 @@
 #ifndef BT_H
 #define BT_H
 
-#include "mp.h"
+#include "multipartition.h"
 
 /* The block-tridiagonal systems; the carry is the last row: its upper block and right side. */
 extern const struct mp_solver bt_solver;

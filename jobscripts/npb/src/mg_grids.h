@@ -68,7 +68,7 @@ void mg_fill(struct mg_grids *g, const struct mg_level *l, const struct mg_field
 /* v = +1 at the ten largest of n^3 random numbers, -1 at the ten smallest. */
 void mg_place_charges(struct mg_grids *g);
 
-/* One row of nx points each, mg_rows.c. r = v - A u; a[1] is 0. */
+/* One row of nx points each, mg_row_operators.c. r = v - A u; a[1] is 0. */
 void mg_residual_row(const double *a, struct mg_rows u, const double *restrict v,
 		     double *restrict r, int nx);
 /* u += S r; c[3] is 0. */

@@ -9,11 +9,12 @@
  * where Tx has the eigenvectors of the convective Jacobian along x and Px, diagonal in the five
  * components, its eigenvalues v, v, v, v + c, v - c (c: the speed of sound), the diffusion and the
  * fourth-order dissipation along x. So each factor is five scalar pentadiagonal systems per line,
- * three of them with the same matrix: sp_solve.c; the transformations: sp_characteristic.c.
+ * three of them with the same matrix: sp_solve.c; the transformations:
+ * sp_characteristic_variables.c.
  *
- * Distributed: the multipartition of mp.h. Communicated: per step two layers of u on all faces of
- * the boxes; in each sweep two rows (22 numbers) per line from box to box upwards, and 2 x 5
- * results downwards.
+ * Distributed: the multipartition of multipartition.h. Communicated: per step two layers of u on
+ * all faces of the boxes; in each sweep two rows (22 numbers) per line from box to box upwards, and
+ * 2 x 5 results downwards.
  */
 #include "sp.h"
 

@@ -2,7 +2,7 @@
 #ifndef SP_H
 #define SP_H
 
-#include "mp.h"
+#include "multipartition.h"
 
 enum {
 	SP_SYSTEMS = 3,		     /* matrices per line: waves of speed v, v + c and v - c */

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "mp.h"
+#include "multipartition.h"
 #include "npb.h"
 
 static void start(struct mp_grid *grid)

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "mp.h"
+#include "multipartition.h"
 
 /* The directions of which a batch takes its lines, the faster one first in memory. */
 static int inner_of(int d)

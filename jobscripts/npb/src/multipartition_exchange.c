@@ -1,7 +1,7 @@
 /* The ghosts of u: two layers on each face where another box follows. */
 #include <string.h>
 
-#include "mp.h"
+#include "multipartition.h"
 
 /* Local indices of a slab, from low to high - 1. */
 struct slab {

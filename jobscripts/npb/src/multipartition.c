@@ -1,4 +1,4 @@
-#include "mp.h"
+#include "multipartition.h"
 
 #include "npb.h"
 

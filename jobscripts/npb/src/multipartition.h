@@ -10,8 +10,8 @@
  * box, what the next box needs to go on: q - 1 messages up and q - 1 down (mp_sweep). At the end
  * the norms.
  */
-#ifndef MP_H
-#define MP_H
+#ifndef MULTIPARTITION_H
+#define MULTIPARTITION_H
 
 #include "cfd.h"
 #include "npb_comm.h"

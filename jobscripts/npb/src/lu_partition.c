@@ -3,8 +3,8 @@
  * fastest; where the points cannot be shared out evenly, the first ranks have one more.
  */
 #include "lu.h"
-#include "npb_comm.h"
 #include "npb.h"
+#include "npb_comm.h"
 
 void lu_factors(int ranks, int factor[2])
 {
