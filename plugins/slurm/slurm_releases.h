@@ -1,6 +1,6 @@
 /* What differs between the releases of Slurm; tried with 22.05, 24.11 and 26.05. */
-#ifndef STEELYARD_SLURM_RELEASE_H
-#define STEELYARD_SLURM_RELEASE_H
+#ifndef STEELYARD_SLURM_RELEASES_H
+#define STEELYARD_SLURM_RELEASES_H
 
 #include <slurm/slurm.h>
 

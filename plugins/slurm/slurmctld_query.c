@@ -8,7 +8,7 @@
 #include <slurm/slurm.h>
 #include <slurm/slurm_errno.h>
 
-#include "release.h"
+#include "slurm_releases.h"
 
 bool sy_scheduler_addresses(struct sy_addresses *addresses)
 {

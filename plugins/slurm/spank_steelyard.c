@@ -10,7 +10,7 @@
 #include "conditions.h"
 #include "config.h"
 #include "options.h"
-#include "release.h"
+#include "slurm_releases.h"
 
 SPANK_PLUGIN(steelyard, 1)
 

@@ -15,7 +15,7 @@
 
 #include "base/file.h"
 #include "job/comment.h"
-#include "plugins/slurm/release.h"
+#include "plugins/slurm/slurm_releases.h"
 
 #define LIMIT_S	 60 /* of all tries */
 #define TRIES	 4

@@ -18,7 +18,7 @@
 #include <slurm/slurm_errno.h>
 #include <slurm/spank.h>
 
-#include "../../plugins/slurm/release.h"
+#include "../../plugins/slurm/slurm_releases.h"
 
 #define JOB 4711u
 
