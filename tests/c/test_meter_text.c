@@ -3,8 +3,8 @@
 #include "tap.h"
 
 #include "base/file.h"
-#include "meters/energy.h"
 #include "meters/meters.h"
+#include "meters/readings_to_joules.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -9,8 +9,8 @@
 #include "tap.h"
 
 #include "base/file.h"
-#include "meters/energy.h"
 #include "counters/parse.h"
+#include "meters/readings_to_joules.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 #include "record/message_grammar.h"

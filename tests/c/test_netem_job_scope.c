@@ -2,7 +2,7 @@
  * and none that a state names, that holds a process, or that is another node's. */
 #include "tap.h"
 
-#include "netem/kernel/scope.h"
+#include "netem/kernel/job_scope.h"
 
 #include <signal.h>
 #include <stdio.h>

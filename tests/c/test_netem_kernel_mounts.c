@@ -2,7 +2,7 @@
  * them. */
 #include "tap.h"
 
-#include "netem/kernel/scope.h"
+#include "netem/kernel/job_scope.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* From a specification to lines of tc: limits, bands, filters, and which conditions can meet. */
 #include "tap.h"
 
-#include "netem/kernel/scope.h"
+#include "netem/kernel/job_scope.h"
 #include "netem/kernel/tc_batch.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* RAPL counters whose wraps are undone: made-up counters against their known sums. */
 #include "tap.h"
 
-#include "meters/energy.h"
+#include "meters/readings_to_joules.h"
 
 /* xorshift64: a fixed sequence, so that a failure comes again. */
 static uint64_t random_state = 88172645463325252ULL;

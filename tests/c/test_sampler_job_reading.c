@@ -5,7 +5,7 @@
 #include "actors.h"
 #include "counters/process_reading.h"
 #include "record/record.h"
-#include "sampler/job.h"
+#include "sampler/job_reading.h"
 #include "sampler/job_usage.h"
 
 #include <ftw.h>

@@ -2,7 +2,7 @@
 #include "bpf/job.h"
 
 #include "base/file.h"
-#include "bpf/call.h"
+#include "bpf/system_call.h"
 
 #include <linux/magic.h>
 #include <stdio.h>

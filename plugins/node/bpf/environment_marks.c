@@ -3,8 +3,8 @@
 #include "bpf/job.h"
 
 #include "base/file.h"
-#include "bpf/call.h"
 #include "bpf/pins.h"
+#include "bpf/system_call.h"
 
 #include <linux/magic.h>
 #include <string.h>

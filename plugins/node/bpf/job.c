@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "base/fnv_hash.h"
 #include "base/rights.h"
-#include "bpf/call.h"
 #include "bpf/pins.h"
+#include "bpf/system_call.h"
 
 #include <errno.h>
 #include <string.h>

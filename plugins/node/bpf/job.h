@@ -1,7 +1,7 @@
 /* The kernel's count of a job: what our processes request of the program that plugins/bpf loads.
  *
  * The program and its maps are pinned in a bpf filesystem (pins.h). What the program does is in
- * plugins/bpf/job_usage.bpf.c, what both sides know in layout.h, bpf(2) in call.h.
+ * plugins/bpf/job_usage.bpf.c, what both sides know in layout.h, bpf(2) in system_call.h.
  *
  * A job is
  * - begun (sy_bpf_begin): it has a number and maps, and whatever its processes fork is counted.

@@ -1,8 +1,8 @@
 #include "bpf/job.h"
 
 #include "base/file.h"
-#include "bpf/call.h"
 #include "bpf/pins.h"
+#include "bpf/system_call.h"
 
 #include <errno.h>
 #include <linux/sched.h>

@@ -1,8 +1,8 @@
 #include "bpf/pins.h"
 
 #include "base/file.h"
-#include "bpf/call.h"
 #include "bpf/layout.h"
+#include "bpf/system_call.h"
 #include "layout_hash.h"
 
 #include <dirent.h>

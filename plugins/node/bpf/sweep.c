@@ -1,8 +1,8 @@
 #include "bpf/pins.h"
 
 #include "base/file.h"
-#include "bpf/call.h"
 #include "bpf/job.h"
+#include "bpf/system_call.h"
 
 #include <dirent.h>
 #include <stdio.h>

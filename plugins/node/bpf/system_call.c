@@ -1,4 +1,4 @@
-#include "bpf/call.h"
+#include "bpf/system_call.h"
 
 #include <errno.h>
 #include <string.h>

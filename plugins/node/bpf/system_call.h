@@ -1,7 +1,7 @@
 /* bpf(2), as much of it as a reader of our maps needs: no library, no header newer than RHEL 8's.
  */
-#ifndef STEELYARD_BPF_CALL_H
-#define STEELYARD_BPF_CALL_H
+#ifndef STEELYARD_BPF_SYSTEM_CALL_H
+#define STEELYARD_BPF_SYSTEM_CALL_H
 
 #include <stdint.h>
 

@@ -3,10 +3,10 @@
 
 #include "base/exec.h"
 #include "base/file.h"
-#include "netem/netem.h"
-#include "netem/policy/contents.h"
-#include "netem/policy/policy.h"
 #include "netem/kernel/delay_tables.h"
+#include "netem/netem.h"
+#include "netem/policy/policy.h"
+#include "netem/policy/policy_fields.h"
 #include "netem/sites.h"
 
 #include <glob.h>

@@ -5,7 +5,7 @@
  * kernel's sensors, GPUs, an administrator's own file. Each kind is a reader (readers.h). They are
  * found once, at the job's start; those that answer at once are read with every sample, those that
  * may take long by a process of their own (slow_readings.h), so that no sample waits for a
- * BMC. energy.h turns readings into joules.
+ * BMC. readings_to_joules.h turns readings into joules.
  *
  * Meters overlap, and some are the same counter by another way. Those that count are of one kind:
  * where counters of joules exist, one of the whole node, else packages and dram, each once: from
@@ -21,8 +21,8 @@
 
 #include "base/quantities.h"
 #include "base/sample_line.h"
-#include "meters/energy.h"
 #include "meters/meter.h"
+#include "meters/readings_to_joules.h"
 #include "meters/slow_readings.h"
 
 /* Mark those that count; whether there are any. */

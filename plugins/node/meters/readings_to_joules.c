@@ -1,4 +1,4 @@
-#include "meters/energy.h"
+#include "meters/readings_to_joules.h"
 
 #include "meters/meter.h"
 

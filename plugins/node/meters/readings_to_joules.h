@@ -5,8 +5,8 @@
  * Between two readings further apart than a node at full power needs for one range, nobody knows
  * how often that happened: then there is no value, rather than a wrong one. Nor is there one if a
  * counter went down where a wrap would mean ten times a zone's power: it was reset. */
-#ifndef STEELYARD_METERS_ENERGY_H
-#define STEELYARD_METERS_ENERGY_H
+#ifndef STEELYARD_METERS_READINGS_TO_JOULES_H
+#define STEELYARD_METERS_READINGS_TO_JOULES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "netem/kernel/delay_tables.h"
 #include "netem/kernel/device.h"
+#include "netem/kernel/job_scope.h"
 #include "netem/kernel/qdisc_snapshot.h"
-#include "netem/kernel/scope.h"
 #include "netem/spec/spec.h"
 #include "netem/undo.h"
 

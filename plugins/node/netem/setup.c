@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "netem/condition_list.h"
 #include "netem/kernel/device.h"
-#include "netem/kernel/scope.h"
+#include "netem/kernel/job_scope.h"
 #include "netem/spec/spec.h"
 #include "netem/undo.h"
 

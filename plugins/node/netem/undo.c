@@ -4,8 +4,8 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "netem/kernel/device.h"
+#include "netem/kernel/job_scope.h"
 #include "netem/kernel/qdisc_snapshot.h"
-#include "netem/kernel/scope.h"
 
 #include <linux/pkt_sched.h>
 #include <net/if.h>

@@ -5,7 +5,7 @@
 #include "counters/job_connections.h"
 #include "counters/node.h"
 #include "record/record.h"
-#include "sampler/job.h"
+#include "sampler/job_reading.h"
 #include "sampler/lifetime.h"
 #include "sampler/shared_memory.h"
 #include "sampler/wakeup.h"

@@ -1,4 +1,4 @@
-#include "sampler/job.h"
+#include "sampler/job_reading.h"
 
 #include "base/clock.h"
 #include "counters/job_connections.h"

@@ -5,8 +5,8 @@
  * job is in its cgroup. Else the cgroup gives CPU and memory, and its processes the rest: all of
  * them at each sample, or once a second where the cgroup gives most. A job goes from the first way
  * to the second when the kernel's count is given up, and never back. */
-#ifndef STEELYARD_SAMPLER_JOB_H
-#define STEELYARD_SAMPLER_JOB_H
+#ifndef STEELYARD_SAMPLER_JOB_READING_H
+#define STEELYARD_SAMPLER_JOB_READING_H
 
 #include "sampler/job_state.h"
 

@@ -5,9 +5,10 @@
 #include "counters/process_members.h"
 #include "meters/slow_readings.h"
 #include "record/record.h"
-#include "sampler/answer.h"
 #include "sampler/job_usage.h"
-#include "sampler/sampling.h"
+#include "sampler/sample_output.h"
+#include "sampler/sample_taking.h"
+#include "sampler/totals_answer.h"
 
 #include <stdio.h>
 #include <string.h>

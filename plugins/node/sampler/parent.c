@@ -8,10 +8,10 @@
 #include "probe/probe.h"
 #include "record/unfinished_records.h"
 #include "record/waiting_samplers.h"
-#include "sampler/answer.h"
 #include "sampler/child_state.h"
 #include "sampler/control_socket.h"
 #include "sampler/memory_footprint.h"
+#include "sampler/totals_answer.h"
 
 #include <errno.h>
 #include <poll.h>

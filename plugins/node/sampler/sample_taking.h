@@ -1,7 +1,8 @@
-/* Samples: taken, written, published to the parent. Above 2 Hz, and while the kernel counts all of
- * the job, a timer in the kernel takes them, and the child wakes up once a second. */
-#ifndef STEELYARD_SAMPLER_SAMPLING_H
-#define STEELYARD_SAMPLER_SAMPLING_H
+/* Takes a sample: reads node, job, TCP and meters (sample_output.h has where it goes). child.c
+ * decides when; above 2 Hz a timer in the kernel may take samples between two of its wakeups
+ * (kernel_timer_samples.h). */
+#ifndef STEELYARD_SAMPLER_SAMPLE_TAKING_H
+#define STEELYARD_SAMPLER_SAMPLE_TAKING_H
 
 #include "sampler/child_state.h"
 
@@ -20,11 +21,5 @@ void sy_sampler_memory(struct sy_sampler *s, int64_t now_us);
 
 /* From now on; 0: totals alone. */
 void sy_sampler_rate(struct sy_sampler *s, double rate_hz);
-
-/* Write waiting lines to the file. */
-void sy_sampler_write(struct sy_sampler *s, int64_t now_us);
-
-/* Publish the totals to the parent. */
-void sy_sampler_publish(struct sy_sampler *s, int64_t now_us);
 
 #endif

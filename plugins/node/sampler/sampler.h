@@ -6,17 +6,18 @@
  *   the kernel count if it can (kernel_count.h), starts the child, and writes the record at the
  *   start, at every message about the job, and at the end.
  * - The child (child.c) gives up its rights before it reads anything. It takes samples at absolute
- *   deadlines (sampling.c), acts on messages (messages.c), and leaves the last totals in the shared
- *   page, so that a record can be written whatever happens to it. It allocates nothing.
+ *   deadlines (sample_taking.c; above 2 Hz kernel_timer_samples.c), acts on messages (messages.c),
+ *   and leaves the last totals in the shared page, so that a record can be written whatever happens
+ *   to it. It allocates nothing.
  *
  * Two ways to sample, each a parent's whole life:
  * - a command (measured_command.c) is started, and waited for with its exact counters.
  * - a job (attended_job.c) is started by others, who name its steps, its cgroup and its end on the
  *   control socket. The child decides when it is over (lifetime.h).
  *
- * A sample of a job (job.h) comes from the kernel's count while that holds, and CPU is compared
- * with the cgroup's once all steps have reported. Else it comes from the cgroup and the job's
- * processes. A count that is given up is not used again.
+ * A sample of a job (job_reading.h) comes from the kernel's count while that holds, and CPU is
+ * compared with the cgroup's once all steps have reported. Else it comes from the cgroup and the
+ * job's processes. A count that is given up is not used again.
  *
  * It promises: totals in samples never go down. If the child is killed, the parent writes the
  * record. If the parent is killed, the child takes a last sample and ends, and the end of the job

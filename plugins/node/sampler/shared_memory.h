@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "counters/job_connections.h"
-#include "meters/energy.h"
+#include "meters/readings_to_joules.h"
 #include "record/record.h"
 #include "sampler/sample_buffer.h"
 

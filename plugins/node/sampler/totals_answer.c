@@ -1,12 +1,12 @@
-#include "sampler/answer.h"
+#include "sampler/totals_answer.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_document.h"
 #include "base/file.h"
+#include "base/json_document.h"
 #include "counters/cgroup.h"
 #include "record/record.h"
 

@@ -2,8 +2,8 @@
  * that AdminComment has, `other_networks` 1 where a program of the job began in another network
  * namespace, `probe` and `missing` as in AdminComment. Where the record would be incomplete of
  * processes, `unseen` is 1 if the job's cgroup has counted their CPU, else `uncounted`. */
-#ifndef STEELYARD_SAMPLER_ANSWER_H
-#define STEELYARD_SAMPLER_ANSWER_H
+#ifndef STEELYARD_SAMPLER_TOTALS_ANSWER_H
+#define STEELYARD_SAMPLER_TOTALS_ANSWER_H
 
 #include <jansson.h>
 #include <stddef.h>

@@ -125,7 +125,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("file", "line", "seen"),
     [
         ("node/base/planted.c", '#include "sampler/child_state.h"', True),
-        ("node/base/planted.c", '  #  include "meters/energy.h"', True),
+        ("node/base/planted.c", '  #  include "meters/readings_to_joules.h"', True),
         ("node/netem/kernel/planted.h", '#include "netem/verify/verify.h"', True),
         ("node/netem/spec/planted.h", '#include "netem/netem.h"', True),
         ("node/record/planted.c", '#include "../sampler/child_state.h"', True),

@@ -1,8 +1,8 @@
-#include "netem/kernel/scope.h"
+#include "netem/kernel/job_scope.h"
 
 #include "base/cvmfs.h"
-#include "base/json_document.h"
 #include "base/file.h"
+#include "base/json_document.h"
 
 #include <dirent.h>
 #include <errno.h>

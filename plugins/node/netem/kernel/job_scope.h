@@ -2,8 +2,8 @@
  * to be shaped (bpf(2), BPF_CGROUP_INET_EGRESS; allowed since Linux 4.20). Every such kernel also
  * has the cgroup2 hierarchy, next to v1 too. Where it is not mounted we mount it below our own
  * folder, so nodes whose controllers are all on v1 are served, too. */
-#ifndef STEELYARD_NETEM_KERNEL_SCOPE_H
-#define STEELYARD_NETEM_KERNEL_SCOPE_H
+#ifndef STEELYARD_NETEM_KERNEL_JOB_SCOPE_H
+#define STEELYARD_NETEM_KERNEL_JOB_SCOPE_H
 
 #include <jansson.h>
 #include <limits.h>

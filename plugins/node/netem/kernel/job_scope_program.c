@@ -1,6 +1,6 @@
 /* In a cgroup_skb program a packet begins with its IP header. Registers: r6 the packet, r7 the
  * protocol, r8 and r9 the ports as on the wire. */
-#include "netem/kernel/scope.h"
+#include "netem/kernel/job_scope.h"
 
 #include <arpa/inet.h>
 #include <linux/if_ether.h>

@@ -1,8 +1,8 @@
 /* Room netem/kernel: what a condition is in this kernel. This header plans: from a specification to
  * the lines of `tc -batch`. It is text only; the kernel is not touched. device.h finds the devices
- * and their offloads and routes, qdisc_snapshot.h and rtnl.h read queues and put them back, scope.h
- * attaches the program of scope job, delay_tables.h opens root's files. Who calls them, in which
- * order, and what is undone: netem.h.
+ * and their offloads and routes, qdisc_snapshot.h and rtnl.h read queues and put them back,
+ * job_scope.h attaches the program of scope job, delay_tables.h opens root's files. Who calls them,
+ * in which order, and what is undone: netem.h.
  *
  * One classful root of ours per device, with a band per condition, at most 15:
  *

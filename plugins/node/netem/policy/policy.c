@@ -1,7 +1,7 @@
 #include "netem/policy/policy.h"
 
 #include "base/file.h"
-#include "netem/policy/contents.h"
+#include "netem/policy/policy_fields.h"
 #include "netem/spec/loss_statistics.h"
 
 #include <errno.h>

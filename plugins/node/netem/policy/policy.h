@@ -1,5 +1,5 @@
 /* Room netem/policy: what the admin allows, from one file of root's (docs/netem.md). policy_file.c
- * reads it, policy.c compares a request with it; contents.h is what both know.
+ * reads it, policy.c compares a request with it; policy_fields.h is what both know.
  *
  * A request is checked where it is submitted and again on the node, where the device and the files
  * of traces and sites are known. Each check returns 0, or -1 with a sentence: which part of the
@@ -35,7 +35,7 @@ struct sy_requester {
 	enum sy_known exclusive; /* the job has the node for itself */
 };
 
-struct sy_policy; /* opaque: contents.h */
+struct sy_policy; /* opaque: policy_fields.h */
 
 /* 0, or -1 with one sentence: which part of the request, what the policy allows, whose policy. */
 int sy_policy_allows_netem(const struct sy_policy *policy, const struct sy_netem *spec,

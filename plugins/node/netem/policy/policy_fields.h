@@ -1,6 +1,6 @@
 /* The contents of a policy, for policy.c and policy_file.c. */
-#ifndef STEELYARD_NETEM_POLICY_CONTENTS_H
-#define STEELYARD_NETEM_POLICY_CONTENTS_H
+#ifndef STEELYARD_NETEM_POLICY_FIELDS_H
+#define STEELYARD_NETEM_POLICY_FIELDS_H
 
 #include <stdbool.h>
 #include <stdint.h>

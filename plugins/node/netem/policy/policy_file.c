@@ -2,7 +2,7 @@
 #include "netem/policy/policy.h"
 
 #include "base/file.h"
-#include "netem/policy/contents.h"
+#include "netem/policy/policy_fields.h"
 
 #include <errno.h>
 #include <fcntl.h>

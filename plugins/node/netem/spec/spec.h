@@ -4,10 +4,10 @@
  *   delay=50ms[~5ms[/normal|pareto|paretonormal|table:NAME]],loss=0.1%,rate=100mbit,to=10.0.0.0/8
  * or   none
  *
- * Every key is a row of facts/netem_keys.def. spec.c parses a text into struct sy_netem, text.c
- * writes it back, values.h reads and writes single values, compound_values.h those of several
- * numbers, and loss_statistics.h computes what loss a specification means, and which count is
- * within chance.
+ * Every key is a row of facts/netem_keys.def. spec.c parses a text into struct sy_netem,
+ * canonical_text.c writes it back, values.h reads and writes single values, compound_values.h those
+ * of several numbers, and loss_statistics.h computes what loss a specification means, and which
+ * count is within chance.
  *
  * It promises: one meaning has one canonical text, and parsing that gives the same specification;
  * numbers are integers (µs, bit/s, 10⁻⁹), and nothing passes through a float. Parsing is strict: an
@@ -24,8 +24,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "netem/spec/values.h"
 #include "netem/spec/compound_values.h"
+#include "netem/spec/values.h"
 
 #define SY_NETEM_SIZE	 1024 /* longest specification, with its NUL; canonical text fits too */
 #define SY_NETEM_TARGETS 8    /* how many `to=`, and how many `port=` */
