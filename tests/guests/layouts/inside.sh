@@ -92,6 +92,7 @@ spin $spins $site/tmp/times.batch")
     in_programs=$(read_record "$job" cpu.user_s) in_kernel=$(read_record "$job" cpu.system_s)
     truth_in_programs=$(sum_user_seconds "$site"/tmp/times.*)
     cpu=$(read_record "$job" cpu.source) memory=$(read_record "$job" memory.source)
+    complete=$(read_record "$job" complete)
 }
 
 check_cpu_time() {
@@ -125,7 +126,10 @@ check_cgroups() {
         check "CPU time by cpuacct" test "$cpu" = cgroup1
         check "the sampler is where slurmd's groups begin" test "$where" = "${group%%/uid_*}"
         ;;
-    none) check "CPU time by its processes" test "$cpu" = processes ;;
+    none)
+        check "CPU time by its processes" test "$cpu" = processes
+        check "not complete: nobody counts what no step waits for" test "$complete" = False
+        ;;
     *)
         check "CPU time by cpu.stat" test "$cpu" = cgroup2
         check "the sampler is beside slurmd's own" test "$where" = "${group%/*}/system"

@@ -113,7 +113,9 @@ submit() { # SCRIPT OPTIONS…
 has_ended() { [[ $(scontrol -o show job "$1") == *" EndTime=20"* && $(squeue -h -j "$1") == "" ]]; }
 
 # shellcheck disable=SC2317 # wait_until runs it
-has_record() { grep -q '"complete": true' "$site/records/$1/"*.json; }
+has_record() { # without a cgroup and the kernel's count it is never complete
+    grep -qE '"complete": true|"incomplete_of": "processes"' "$site/records/$1/"*.json
+}
 
 read_record() { # JOB KEY.KEY…
     python3 -c '
