@@ -69,7 +69,7 @@ allow_missing_docker() { # COMMAND…: its exit code 3 says that Docker or a pro
 group_papers() { run_pytest tests/guests/papers && ls build/papers/*.html; } # root; half an hour
 group_containers() { STEELYARD_LAB_LONG=yes run_pytest tests/guests/nodes/test_launchers_across.py; }
 group_counted-cluster() { STEELYARD_LAB_BPF=yes spread_files tests/system/cluster; } # root
-group_layouts() { tests/guests/layouts/run.sh; }                                     # root
+group_layouts() { setup/packages.sh docker && tests/guests/layouts/run.sh; }         # root
 group_counted() { setup/packages.sh kvm && tests/guests/layouts/run.sh bookworm:v2-counted; }
 group_netem() { run_pytest tests/guests/netem; } # root
 group_powercap() {

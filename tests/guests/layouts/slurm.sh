@@ -113,8 +113,9 @@ submit() { # SCRIPT OPTIONS…
 has_ended() { [[ $(scontrol -o show job "$1") == *" EndTime=20"* && $(squeue -h -j "$1") == "" ]]; }
 
 # shellcheck disable=SC2317 # wait_until runs it
-has_record() { # without a cgroup and the kernel's count it is never complete
-    grep -qE '"complete": true|"incomplete_of": "processes"' "$site/records/$1/"*.json
+has_record() { # a final one, complete or not
+    local text
+    text=$(cat "$site/records/$1/"*.json 2>/dev/null) && [[ $text == *'"end_unix_s"'* && $text != *"still running"* ]]
 }
 
 read_record() { # JOB KEY.KEY…
