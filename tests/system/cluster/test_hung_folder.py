@@ -117,12 +117,13 @@ def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) 
             most_samplers = max(most_samplers, len(lab.samplers()))
         until(lambda: not lab.queued(), "all have ended")
         lab.wait_nodes("idle", what="no node is held or drained")
-        harmed = {
-            job: (state, elapsed)
-            for job in jobs
-            for state, elapsed in lab.sacct(job, "State", "ElapsedRaw")
-            if state != "COMPLETED" or int(elapsed) >= 60
-        }
+        ended = [
+            row
+            for some in batched(jobs, 500)
+            for row in lab.sacct(",".join(some), "JobID", "State", "ElapsedRaw")
+        ]
+        assert [job for job, *_ in ended] == jobs
+        harmed = [row for row in ended if row[1] != "COMPLETED" or int(row[2]) >= 60]
         unmeasured = set(
             re.findall(r"job (\d+) on \w+ is not sampled: 64 samplers", slurmd_logs(lab))
         )
@@ -141,6 +142,10 @@ def test_an_hour_of_jobs_beside_a_folder_that_hangs(lab: Lab, mounted: Mounted) 
             "the records of all are final once the folder answers",
         )  # fmt: skip
         until(lambda: not lab.samplers(), "no sampler waits any more")
+
+
+def batched(jobs: list[str], size: int) -> list[list[str]]:
+    return [jobs[at : at + size] for at in range(0, len(jobs), size)]
 
 
 def slurmd_logs(lab: Lab) -> str:
