@@ -314,17 +314,23 @@ static void set_split(struct sy_status *status, int64_t user, int64_t system)
 	status->system_us = system;
 }
 
+/* Once the cgroup is gone its last ratio holds for what steps reported since. */
 void sy_job_split(struct sy_job *job, struct sy_status *status)
 {
 	int64_t user, system;
+	bool split;
 
 	if (status->cpu_source == SY_SOURCE_BPF)
 		sy_kernel_count_split(job->kernel, status);
-	if (!job->cgroup.cpu_source ||
+	if (!job->cgroup.cpu_source)
+		return;
+	split =
 	    (job->by_steps ? sy_step_groups_split_us(&job->steps, &user, &system)
-			   : sy_cgroup_cpu_split_us(&job->cgroup, job->root, &user, &system)) < 0)
-		return; /* what was known while the cgroup existed stays */
-	set_split(status, user, system);
+			   : sy_cgroup_cpu_split_us(&job->cgroup, job->root, &user, &system)) >= 0;
+	if (split)
+		set_split(status, user, system);
+	else if (status->user_us != SY_UNKNOWN && status->cpu_source != SY_SOURCE_BPF)
+		set_split(status, status->user_us, status->system_us);
 }
 
 uid_t sy_job_user(const struct sy_sampling *sampling)

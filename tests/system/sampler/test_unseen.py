@@ -167,6 +167,38 @@ def test_what_was_moved_out_of_its_cgroup_counts_where_a_step_reports_it(
     assert record["complete"]
 
 
+def test_user_and_system_time_are_all_cpu_time_when_the_cgroup_went_before_the_last_report(
+    sampler: Any, tmp_path: Path
+) -> None:
+    """On cgroup version 1 they were 0.65 s of 0.66 s, as of the report before."""
+    group = tmp_path / "tree/sys/fs/cgroup/cpuacct/slurm/job_7"
+    group.mkdir(parents=True)
+
+    def charge(user_ms: int, system_ms: int) -> None:
+        for name, ms in (("", user_ms + system_ms), ("_user", user_ms), ("_sys", system_ms)):
+            (group / f"cpuacct.usage{name}").write_text(f"{ms * 1_000_000}\n")
+
+    charge(0, 0)
+    attached = sampler.attach("--root", tmp_path / "tree")
+    with (
+        subprocess.Popen(["sleep", "60"]) as batch,
+        subprocess.Popen(["sleep", "60"]) as extern,
+    ):
+        attached.send(f"root {batch.pid} 0", "cgroup /slurm/job_7")
+        attached.totals()
+        charge(3000, 1000)
+        attached.send(f"done {batch.pid} 4000000 0 0 0 0")
+        attached.totals()
+        for path in group.iterdir():
+            path.unlink()
+        attached.send(f"root {extern.pid} 0", f"done {extern.pid} 400000 0 0 0 0")
+        attached.totals()
+        for process in (batch, extern):
+            process.kill()
+    cpu = attached.end()["cpu"]
+    assert (cpu["cpu_s"], cpu["user_s"], cpu["system_s"]) == (4.4, 3.3, 1.1)
+
+
 def test_without_a_cgroup_the_record_says_what_it_cannot_know(sampler: Any) -> None:
     attached = sampler.attach("--rate", "20")
     with subprocess.Popen(["sleep", "0.2"]) as root:
