@@ -36,7 +36,10 @@ check_record() { # NAME JOB FILE
     check "$1: I/O by the kernel's count" test "$(read_record "$2" io.source)" = bpf
     check "$1: no end was missed" test "$(read_record "$2" bpf.missed_ends)" = 0
     check "$1: who is moved into its group is counted" test "$(read_record "$2" bpf.by_cgroup)" = True
-    check "$1: CPU time by cpu.stat" test "$(read_record "$2" cpu.source)" = cgroup2
+    # Emulated, what the job's shell does before slurmstepd puts it there may exceed 0.1 s: then the kernel's
+    # count is the larger one.
+    check "$1: CPU time by cpu.stat or the kernel's count" \
+        grep -qx 'cgroup2\|bpf' <<<"$(read_record "$2" cpu.source)"
     check "$1: user and system time are all there is" has_consistent_cpu_times "$2"
 }
 
