@@ -1,5 +1,5 @@
 #!/bin/bash
-# A Slurm without systemd in a chroot with private namespaces: sourced by setup/try_release_inside.sh and
+# A Slurm without systemd in a chroot with private namespaces: sourced by setup/try_slurm_release_inside.sh and
 # tests/packages/inside.sh. The caller sets `site`, the folder of slurm.conf, `host` and `user`, exports
 # SLURM_CONF=$site/slurm.conf, and writes plugstack.conf.
 : "${site:?} ${host:?} ${user:?}"

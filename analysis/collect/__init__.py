@@ -2,10 +2,10 @@
 
 `collect.collect()` runs all steps in order. `accounting_import`, `record_import`, `sample_import`
 and `output_import` read one kind of source each. `job_index` matches jobs to runs by id and time,
-`attempts` combines accounting, submissions and run folders to attempts. `network` reads the network
-conditions of nodes, `level_checks` decides whether a run was executed under its condition.
-`cross_checks` compares sources that count the same quantity. `unchanged_attempts` skips attempts
-that an earlier collect has read. `tables` writes.
+`attempt_building` combines accounting, submissions and run folders to attempts, `tables` picks the
+one that counts. `network` reads the network conditions of nodes, `level_checks` decides whether a
+run was executed under its condition. `cross_checks` compares sources that count the same quantity.
+`unchanged_attempts` skips attempts that an earlier collect has read. `tables` writes.
 
 Collect is idempotent. The database changes completely or not at all; the Parquet files follow, and
 `parquet/exported` exists once they are complete. Raw files are copied or read, never changed. A

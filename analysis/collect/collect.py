@@ -27,7 +27,7 @@ from steelyard.analysis.collect.accounting_import import (
     find_unreadable_gaps,
     import_accounting,
 )
-from steelyard.analysis.collect.attempts import Attempt, KnownJobs, build_attempts
+from steelyard.analysis.collect.attempt_building import Attempt, KnownJobs, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
 from steelyard.analysis.collect.output_import import Output, read_output

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.collect.tags_and_spans import read_client_node
 from steelyard.analysis.collect.unchanged_attempts import SETTLED
 from steelyard.analysis.store.database import read_table_columns, replace_rows

@@ -16,7 +16,7 @@ from steelyard.analysis.collect.network_specification import normalize_specifica
 from steelyard.analysis.collect.record_import import find_missing_nodes
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.attempts import Attempt
+    from steelyard.analysis.collect.attempt_building import Attempt
     from steelyard.analysis.sources.records import Record
     from steelyard.analysis.sources.study_files import PlannedRun
 

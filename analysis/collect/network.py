@@ -11,7 +11,7 @@ from steelyard.analysis.sources.records import Record, find_value, has_kind
 from steelyard.jobscripts.regular_files import read_tail
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.attempts import Attempt
+    from steelyard.analysis.collect.attempt_building import Attempt
 
 FACTOR, NO_LEVEL = "network", "none"
 EXIT_CONDITION = 4  # exit code of a job whose condition could not be applied

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.sources.study_files import PlannedRun
 from steelyard.jobscripts.errors import BenchmarkError, FailedError
 from steelyard.jobscripts.output_noise import Note

@@ -29,7 +29,7 @@ from steelyard.jobscripts.regular_files import (
 )
 
 if TYPE_CHECKING:
-    from steelyard.analysis.collect.attempts import Attempt
+    from steelyard.analysis.collect.attempt_building import Attempt
 
 DEFAULT_RECORD_DIR = "/var/lib/steelyard/records"
 COPIES_AT_ONCE = 8

@@ -12,7 +12,7 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect import level_checks, network, tags_and_spans
-from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.collect.output_import import Output
 from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.collect.unchanged_attempts import SETTLED, Key

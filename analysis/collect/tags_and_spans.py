@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.store.row_files import parse_json
 from steelyard.jobscripts.regular_files import NOTE_BYTES, read_regular
 

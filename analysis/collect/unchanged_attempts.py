@@ -20,7 +20,7 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.base.file_changes import UnknownChangeError, digest
-from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.collect.record_import import can_be_linked, compute_window
 from steelyard.analysis.sources import record_packs
 from steelyard.analysis.sources.record_folders import find_job_sources

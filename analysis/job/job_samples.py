@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.collect.attempts import Attempt
+from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.sources.records import COLUMNS, Record
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 

@@ -82,7 +82,7 @@ def draw_energy(summary: Summary) -> Drawing | None:
 def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     # Imported here because a report without figures does not need them.
     from steelyard.analysis.figures.bar_chart import draw_bars
-    from steelyard.analysis.figures.factor_figures import list_factor_draws
+    from steelyard.analysis.figures.factor_figure_choice import list_factor_draws
     from steelyard.analysis.figures.iterations import draw_iterations
     from steelyard.analysis.figures.node_plot import MAX_NAMES, draw_nodes
     from steelyard.analysis.figures.run_series import draw_series

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources import slurm_environment_variables
+from steelyard.analysis.sources import slurm_command_environment
 from steelyard.analysis.sources.accounting import AccountingRow, StepRow
 from steelyard.analysis.sources.sacct import FIELDS, Sacct, parse_row
 
@@ -49,7 +49,7 @@ def load_library(sacct: str = "sacct") -> Any:
         module = importlib.import_module("pyslurm")
         done = subprocess.run(
             [sacct, "--version"], capture_output=True, text=True, timeout=30, check=False,
-            env=slurm_environment_variables.build_environment(),
+            env=slurm_command_environment.build_environment(),
         )  # fmt: skip
     except (ImportError, OSError, subprocess.TimeoutExpired) as error:
         raise MissingError(f"pyslurm cannot be used ({error}): use Sacct") from None

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import IO, Self
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources import slurm_allocation, slurm_environment_variables, squeue
+from steelyard.analysis.sources import slurm_allocation, slurm_command_environment, squeue
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Allocation, StepRow
 from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.slurm_job_ids import split_job_id
@@ -93,7 +93,7 @@ HOPELESS = ("accounting storage is disabled", "Invalid field requested", "config
 
 
 def format_utc(unix_s: float) -> str:
-    """Format a time for sacct, whose zone `slurm_environment_variables` sets to UTC."""
+    """Format a time for sacct, whose zone `slurm_command_environment` sets to UTC."""
     return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
@@ -441,7 +441,7 @@ class Sacct:
 
     def try_once(self, arguments: Sequence[str], output: int, times: str | None) -> str:
         """Run sacct once; return the problem, or an empty string."""
-        environment = slurm_environment_variables.build_environment()
+        environment = slurm_command_environment.build_environment()
         environment |= {} if times is None else {"SLURM_TIME_FORMAT": times}
         try:
             done = subprocess.run(

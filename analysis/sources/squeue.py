@@ -8,7 +8,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Sequence
 
-from steelyard.analysis.sources import slurm_environment_variables
+from steelyard.analysis.sources import slurm_command_environment
 from steelyard.analysis.sources.accounting import SEPARATOR
 from steelyard.analysis.sources.slurm_allocation import parse_duration_s
 
@@ -42,7 +42,7 @@ def query_jobs(job_ids: Sequence[str], time_out_s: float) -> str:
             arguments,
             capture_output=True,
             stdin=subprocess.DEVNULL,
-            env=slurm_environment_variables.build_environment(),
+            env=slurm_command_environment.build_environment(),
             timeout=time_out_s,
             check=False,
         )

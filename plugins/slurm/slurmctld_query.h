@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "job/node_command.h"
-#include "job/protected_addresses.h"
+#include "job/scheduler_addresses.h"
 #include "step_identity.h"
 
 #define SY_SLURM_DAEMONS "slurmctld or slurmdbd"

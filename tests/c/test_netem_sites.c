@@ -2,7 +2,7 @@
  * link: measured, judged, and the whole by all of them. */
 #include "netem_documents.h"
 
-#include "netem/condition_list.h"
+#include "netem/job_conditions.h"
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 #include "netem/verify/verify.h"

@@ -1,7 +1,7 @@
 /* Traces of a link: files that are read, files that are refused, and what is due when. */
 #include "tap.h"
 
-#include "netem/condition_list.h"
+#include "netem/job_conditions.h"
 #include "netem/spec/spec.h"
 #include "netem/trace.h"
 

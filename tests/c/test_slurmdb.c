@@ -13,7 +13,7 @@ int main(void)
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "../../plugins/slurmdb/node_cores.c"
+#include "../../plugins/slurmdb/allocatable_cores.c"
 #include "../../plugins/slurmdb/job_end_comment.c"
 
 #define JOB 4711u

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from steelyard.analysis.sources import admin_comment, slurm_environment_variables
+from steelyard.analysis.sources import admin_comment, slurm_command_environment
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
@@ -120,7 +120,7 @@ class SlurmJobs(JobSystem):
         return {
             key: value
             for key, value in os.environ.items()
-            if key in slurm_environment_variables.WAY or not key.startswith(NOT_OURS)
+            if key in slurm_command_environment.WAY or not key.startswith(NOT_OURS)
         }
 
     def find_node_for_two(self) -> str:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Self
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.sources import slurm_environment_variables
+from steelyard.analysis.sources import slurm_command_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.cron_command_lock import take_lock
 from steelyard.wrappers.cluster import (
@@ -73,7 +73,7 @@ class Cluster:
 
     def environment(self) -> dict[str, str]:
         """Return this process' environment with `variables()`, for subprocess.run(env=…)."""
-        return slurm_environment_variables.remove_slurm_variables() | self.variables()
+        return slurm_command_environment.remove_slurm_variables() | self.variables()
 
     def find_guest(self, name: str) -> Guest:
         """Return a virtual node, which takes commands outside the network. Raises UsageError for an

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources import slurm_environment_variables
+from steelyard.analysis.sources import slurm_command_environment
 from steelyard.analysis.sources.sample_library import INSTALLED
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base import programs as node_program
@@ -65,9 +65,7 @@ def query_nodes(nodes: Sequence[str], command_of: Way, program: Path | None) -> 
 def query_node(node: str, argv: Sequence[str]) -> Answer:
     """Return one node's answer; failures on the way to it are answers without checks."""
     try:
-        done = programs.run_quietly(
-            argv, TIMEOUT_S, slurm_environment_variables.build_environment()
-        )
+        done = programs.run_quietly(argv, TIMEOUT_S, slurm_command_environment.build_environment())
     except subprocess.TimeoutExpired:
         return Answer(node, why=f"no answer in {TIMEOUT_S} s")
     except OSError as error:

@@ -11,7 +11,7 @@
 #include "job/config.h"
 #include "job/job_options.h"
 #include "job/node_command.h"
-#include "job/protected_addresses.h"
+#include "job/scheduler_addresses.h"
 #include "job/sampler_messages.h"
 
 struct sy_shape_request {

@@ -28,7 +28,7 @@
 #include "job/config.h"
 #include "job/job_options.h"
 #include "job/node_command.h"
-#include "job/protected_addresses.h"
+#include "job/scheduler_addresses.h"
 #include "job/state.h"
 
 #define SY_JOB_FIELDS 14

@@ -1,6 +1,6 @@
 /* Every condition of a job is measured, and judged by its document; the job's document has their
  * sums. */
-#include "netem/condition_list.h"
+#include "netem/job_conditions.h"
 
 #include "base/clock.h"
 #include "netem/spec/spec.h"

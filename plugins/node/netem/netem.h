@@ -1,6 +1,6 @@
 /* Network conditions of a job on this node: the room's main header.
  *
- * A request has one specification, which is expanded into a list of conditions (condition_list.h):
+ * A request has one specification, which is expanded into a list of conditions (job_conditions.h):
  * one for `--netem=delay=50ms`, one a link for `sites=NAME`. A condition is a band below a root
  * qdisc of ours, on each device that its packets leave by (kernel/tc_batch.h), and for incoming
  * packets one on an ifb device. All conditions of a job are in one state file,

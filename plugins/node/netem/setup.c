@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "netem/condition_list.h"
+#include "netem/job_conditions.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/job_scope.h"
 #include "netem/spec/spec.h"

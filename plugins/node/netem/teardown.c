@@ -4,7 +4,7 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/json_document.h"
-#include "netem/condition_list.h"
+#include "netem/job_conditions.h"
 #include "netem/kernel/device.h"
 #include "netem/kernel/qdisc_snapshot.h"
 #include "netem/state.h"

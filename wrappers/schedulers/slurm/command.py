@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from steelyard.analysis.sources import slurm_environment_variables
+from steelyard.analysis.sources import slurm_command_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.schedulers.retries import CommandError, LostError, retry
@@ -35,7 +35,7 @@ def run_once(
     does not exist."""
     try:
         environment = (
-            slurm_environment_variables.build_environment()
+            slurm_command_environment.build_environment()
             if env is None
             else {**env, "LC_ALL": "C.UTF-8"}
         )

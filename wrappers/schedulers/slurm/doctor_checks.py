@@ -6,7 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 
-from steelyard.analysis.sources import slurm_environment_variables
+from steelyard.analysis.sources import slurm_command_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.doctor_check import Check
 
@@ -17,7 +17,7 @@ def read_output(*command: str) -> str | None:
     """Return stdout of a Slurm program, or None if it is missing, fails or hangs."""
     try:
         done = programs.run_quietly(
-            command, TIMEOUT_S, slurm_environment_variables.build_environment()
+            command, TIMEOUT_S, slurm_command_environment.build_environment()
         )
     except (OSError, subprocess.SubprocessError):
         return None

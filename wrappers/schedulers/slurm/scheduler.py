@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from steelyard.analysis.sources import slurm_environment_variables
+from steelyard.analysis.sources import slurm_command_environment
 from steelyard.analysis.sources.sacct import NoAccountingError, Sacct
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.jobscripts.toml_table import shown
@@ -282,7 +282,7 @@ def join_help_lines(help_text: str) -> list[str]:
 
 def make_environment(batch: Batch) -> dict[str, str]:
     """Return the environment of sbatch and, by --export=ALL, of the job: only named variables."""
-    names = [*EXPORTED, *slurm_environment_variables.WAY, "SLURM_UMASK", *batch.job.export]
+    names = [*EXPORTED, *slurm_command_environment.WAY, "SLURM_UMASK", *batch.job.export]
     names += [name for name, key in DEFAULTS.items() if getattr(batch.job, key) is None]
     return {name: os.environ[name] for name in names if name in os.environ}
 

@@ -1,7 +1,7 @@
 /* CPU of the job's cgroup: from when on it counts for the job, and what it has counted since. Of
  * Slurm's groups of version 2 those of the tasks are read (counters/step_cgroups.h). */
-#ifndef STEELYARD_SAMPLER_JOB_CGROUP_CPU_H
-#define STEELYARD_SAMPLER_JOB_CGROUP_CPU_H
+#ifndef STEELYARD_SAMPLER_JOB_CGROUP_ATTRIBUTION_H
+#define STEELYARD_SAMPLER_JOB_CGROUP_ATTRIBUTION_H
 
 #include "sampler/job_state.h"
 

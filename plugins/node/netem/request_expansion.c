@@ -1,4 +1,4 @@
-#include "netem/condition_list.h"
+#include "netem/job_conditions.h"
 
 #include "netem/kernel/delay_tables.h"
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# What setup/try_release.sh runs in the chroot, as the first process of its namespaces.
+# What setup/try_slurm_release.sh runs in the chroot, as the first process of its namespaces.
 set -euo pipefail
 
 readonly site=/site user=4711

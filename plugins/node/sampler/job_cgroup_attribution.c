@@ -1,4 +1,4 @@
-#include "sampler/job_cgroup_cpu.h"
+#include "sampler/job_cgroup_attribution.h"
 
 #include "counters/process_alive.h"
 #include "sampler/job_usage.h"

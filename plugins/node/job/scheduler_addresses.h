@@ -1,6 +1,6 @@
 /* Addresses that no condition touches: the scheduler's. */
-#ifndef STEELYARD_JOB_PROTECTED_ADDRESSES_H
-#define STEELYARD_JOB_PROTECTED_ADDRESSES_H
+#ifndef STEELYARD_JOB_SCHEDULER_ADDRESSES_H
+#define STEELYARD_JOB_SCHEDULER_ADDRESSES_H
 
 #include "base/error.h"
 #include "netem/netem.h"

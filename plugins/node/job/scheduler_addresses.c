@@ -1,4 +1,4 @@
-#include "job/protected_addresses.h"
+#include "job/scheduler_addresses.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>

@@ -5,8 +5,8 @@
  * one, whose document is the job's own. `sites=NAME` is one condition a link; their documents are
  * in `sites.links` of the job's (docs/formats.md part 9). `trace=NAME` is one condition with
  * several steps. */
-#ifndef STEELYARD_NETEM_CONDITION_LIST_H
-#define STEELYARD_NETEM_CONDITION_LIST_H
+#ifndef STEELYARD_NETEM_JOB_CONDITIONS_H
+#define STEELYARD_NETEM_JOB_CONDITIONS_H
 
 #include "netem/kernel/tc_batch.h"
 #include "netem/netem.h"
