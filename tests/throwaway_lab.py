@@ -200,11 +200,15 @@ class Lab:
         def text() -> str:
             return self.sacct(job_id, "AdminComment")[0][0]
 
+        def text_or_publish() -> str:
+            found = text()
+            if not found:  # again: the record of a busy node may not have been final
+                self.publish()
+            return found
+
         if not by_plugin and not text():
             until(lambda: self.sacct(job_id, "End")[0][0] != "Unknown", f"job {job_id}'s end")
-            if not text():
-                self.publish()
-        found = until(text, f"job {job_id}'s comment")
+        found = until(text if by_plugin else text_or_publish, f"job {job_id}'s comment")
         own = admin_comment.read_own_comment(found)
         assert own is not None, found
         return own
