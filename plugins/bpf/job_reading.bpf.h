@@ -90,11 +90,6 @@ static __always_inline __u64 pages_of_process(const struct task_struct *task,
 	return BPF_CORE_READ(task, real_parent, mm) == mm ? 0 : resident_pages(mm);
 }
 
-#define IS_RUNNABLE(READ, t)                                                                       \
-	!(bpf_core_field_exists((t)->__state)                                                      \
-	      ? READ(t, __state)                                                                   \
-	      : READ((const struct task_struct___before_5_14 *)(t), state))
-
 struct live {
 	struct sy_bpf_usage used;
 	__u64 start_time, pages;
@@ -110,7 +105,7 @@ struct live {
 		(live)->pages = (live)->used.processes                                             \
 				    ? pages_of_process(t, READ(t, mm), member, (live)->lives)      \
 				    : 0;                                                           \
-		(live)->runnable = IS_RUNNABLE(READ, t);                                           \
+		(live)->runnable = !READ(t, __state);                                              \
 		(live)->is_free = READ(t, usage.refs.counter) <= 0;                                \
 		if (READ(t, start_time) != (live)->start_time)                                     \
 			(live)->start_time = 0;                                                    \

@@ -145,10 +145,6 @@ struct task_struct {
 	unsigned int __state; /* 0: it has a CPU or waits for one */
 };
 
-struct task_struct___before_5_14 {
-	long state;
-};
-
 struct seq_file;
 
 struct bpf_iter_meta {

@@ -25,16 +25,16 @@ static json_t *find_value(json_t *json, const char *path)
 }
 
 /* Where the job's cgroup was read to its end, its CPU and memory hold without the processes. */
-static void read_lack(json_t *record, struct sy_totals *totals)
+static void read_incompleteness(json_t *record, struct sy_totals *totals)
 {
 	const char *of = json_string_value(find_value(record, "incomplete_of"));
 	const char *cpu = json_string_value(find_value(record, "cpu.source"));
 	const char *memory = json_string_value(find_value(record, "memory.source"));
-	bool lacks = of && strcmp(of, "processes") == 0;
+	bool incomplete = of && strcmp(of, "processes") == 0;
 	bool by_cgroup = cpu && sy_is_cgroup(cpu) && totals->known[SY_CPU_UNSEEN_S];
 
-	totals->uncounted = lacks && !by_cgroup;
-	totals->unseen = lacks && by_cgroup;
+	totals->uncounted = incomplete && !by_cgroup;
+	totals->unseen = incomplete && by_cgroup;
 	(void)snprintf(totals->memory_source, sizeof(totals->memory_source), "%s",
 		       memory ? memory : "");
 }
@@ -52,7 +52,7 @@ static void read_totals(json_t *record, struct sy_totals *totals)
 	}
 	totals->no_gpus = !json_is_null(gpus) && json_integer_value(gpus) == 0;
 	totals->idle = json_is_false(find_value(record, "processes.named"));
-	read_lack(record, totals);
+	read_incompleteness(record, totals);
 }
 
 static void read_tags(json_t *record, struct sy_tags *tags)

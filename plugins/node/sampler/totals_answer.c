@@ -104,7 +104,7 @@ void sy_answer_kind(const json_t *record, char *text, size_t size)
 
 /* As the record will say (record/completeness.c), of what is known before its end: while a step
  * runs, its reports cannot be compared with the cgroup yet. */
-static const char *find_lack(const struct sy_status *status)
+static const char *find_incompleteness(const struct sy_status *status)
 {
 	bool by_cgroup = status->cpu_source != SY_SOURCE_PROCESSES;
 
@@ -123,7 +123,7 @@ size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status 
 		      size_t size)
 {
 	const char *memory_source = sy_source_name(status->memory_source);
-	const char *lack = find_lack(status);
+	const char *incompleteness = find_incompleteness(status);
 	size_t used = 1;
 
 	text[0] = '{';
@@ -143,8 +143,8 @@ size_t sy_totals_json(const struct sy_answer_head *head, const struct sy_status 
 	if (memory_source && sy_sums_total(&status->sums, SY_MAX_MEMORY_BYTES) != SY_UNKNOWN)
 		used += (size_t)snprintf(text + used, size - 1 - used, ",\"memory_source\":\"%s\"",
 					 memory_source);
-	if (lack)
-		used = append(text, size - 1, used, lack, 1, false);
+	if (incompleteness)
+		used = append(text, size - 1, used, incompleteness, 1, false);
 	if (status->other_networks)
 		used = append(text, size - 1, used, "other_networks", 1, false);
 	if (head->kind[0] && used + strlen(head->kind) + 2 < size)

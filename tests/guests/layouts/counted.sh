@@ -32,6 +32,7 @@ has_consistent_cpu_times() { # JOB
 check_record() { # NAME JOB FILE
     wait_until "$patience_s" has_record "$2"
     cp "$site/records/$2/"*.json "$out/$1.json"
+    check "$1: the record is complete" test "$(read_record "$2" complete)" = True
     check "$1: every byte" has_same_bytes "$2" "$3"
     check "$1: I/O by the kernel's count" test "$(read_record "$2" io.source)" = bpf
     check "$1: no end was missed" test "$(read_record "$2" bpf.missed_ends)" = 0

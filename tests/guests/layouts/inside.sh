@@ -117,8 +117,10 @@ check_cgroups() {
     check "the sampler runs" test -s "$out/sampler"
     if [[ $layout == none ]]; then
         check "no group of the job's" test -z "$group"
+        check "not complete: nobody counts what no step waits for" test "$complete" = False
     else
         check "a group of the job's" test -n "$group"
+        check "the record is complete" test "$complete" = True
         check "the sampler is not in it" test -z "$(grep -F "$group" "$out/sampler")"
     fi
     case $layout in
@@ -126,10 +128,7 @@ check_cgroups() {
         check "CPU time by cpuacct" test "$cpu" = cgroup1
         check "the sampler is where slurmd's groups begin" test "$where" = "${group%%/uid_*}"
         ;;
-    none)
-        check "CPU time by its processes" test "$cpu" = processes
-        check "not complete: nobody counts what no step waits for" test "$complete" = False
-        ;;
+    none) check "CPU time by its processes" test "$cpu" = processes ;;
     *)
         check "CPU time by cpu.stat" test "$cpu" = cgroup2
         check "the sampler is beside slurmd's own" test "$where" = "${group%/*}/system"
