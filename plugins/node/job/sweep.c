@@ -5,6 +5,7 @@
 #include "job/config.h"
 #include "job/kernel_count.h"
 #include "job/node_command.h"
+#include "record/waiting_samplers.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -74,4 +75,5 @@ void sy_job_sweep(const struct sy_job_sweep *sweep)
 	json_decref(list);
 	sy_job_sweep_leftovers(&sweep->job);
 	sweep_bpf(&sweep->job);
+	(void)sy_opening_count(sweep->job.config.run_dir); /* it removes what killed ones left */
 }

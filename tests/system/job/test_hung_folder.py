@@ -101,3 +101,10 @@ def test_below_the_limit_or_with_files_of_killed_samplers_a_job_is_measured(
         assert node.begin("7.srv").returncode == 0
         assert node.end("7.srv")["nodes_measured"] == 1
         assert len(list(folder.glob(".opening.*"))) == (count if alive else 0)
+
+
+def test_a_sweep_removes_what_samplers_left_that_were_killed_while_they_waited(node: Any) -> None:
+    """On an idle node nothing else did: the next job's begin alone counted them."""
+    with waiting_samplers(node.run, 2, alive=False) as folder:
+        node.sweep()
+        assert not list(folder.glob(".opening.*"))
