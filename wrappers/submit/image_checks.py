@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from steelyard.jobscripts.registry import Benchmark
-from steelyard.wrappers.base import programs
+from steelyard.wrappers.base import programs as base_programs
 from steelyard.wrappers.launchers import image_contents, launcher_checks
 from steelyard.wrappers.launchers.launcher_grammar import Launcher
 from steelyard.wrappers.study.planned_run import Run
@@ -70,7 +70,7 @@ def list_required_programs(
 def list_own_programs(name: str, parameters: Mapping[str, object]) -> Iterator[Path]:
     """Yield the paths of one of our programs: itself, for npb the kernel's, for a profiler its
     preloaded library."""
-    path = programs.find_program(name)
+    path = base_programs.find_program(name)
     if path is not None:
         short = name.removeprefix(OURS)
         yield path
