@@ -27,7 +27,7 @@ from collect import Cost, measured
 
 from steelyard.analysis.base import file_changes
 from steelyard.wrappers.base.signals import ending_on_sigterm
-from steelyard.wrappers.submit import state_cache
+from steelyard.wrappers.submit import run_state
 
 BUDGET_MS, STATUS_BUDGET_MS = 150.0, 500.0
 STEELYARD = str(Path(sys.executable).with_name("steelyard"))
@@ -91,7 +91,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="sy-cli-") as name:
         study_dir = str(make(Path(name), asked.runs))
         time.sleep(file_changes.RACE_NS / 1e9)  # as in a study whose runs ended earlier
-        first = f"rm -f {study_dir}/{state_cache.FILE}; exec {STEELYARD} status {study_dir}"
+        first = f"rm -f {study_dir}/{run_state.CACHE_FILE}; exec {STEELYARD} status {study_dir}"
         states = in_turn(
             {
                 "status, first look": ["/bin/sh", "-c", first],

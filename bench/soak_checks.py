@@ -16,9 +16,9 @@ from steelyard.analysis.sources.accounting import SEPARATOR
 from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.records import RecordError, read_record
 from steelyard.analysis.stats.slope import Slope, line_slope
-from steelyard.wrappers.cluster import daemon_processes
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.cluster.cluster_config import Layout
+from steelyard.wrappers.cluster.daemons import find_leftovers
 from steelyard.wrappers.sweep.sweep import LOCK
 
 FIELDS = ("JobIDRaw", "State", "ExitCode", "NodeList", "AdminComment")
@@ -126,7 +126,7 @@ def small_files(slurm: Cluster) -> set[Path]:
 def left_behind(slurm: Cluster, at_first: set[Path]) -> dict[str, int]:
     """Count leftover processes and files, including sockets, of ended jobs."""
     daemons = {daemon.pid for daemon in slurm.state.daemons}
-    ours = daemon_processes.find_leftovers(Layout(slurm.dir).slurm_conf)
+    ours = find_leftovers(Layout(slurm.dir).slurm_conf)
     records = [path for path in slurm.record_dir.rglob("*") if path.name != LOCK]
     return {
         "processes": sum(daemon.pid not in daemons for daemon in ours),

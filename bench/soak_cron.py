@@ -18,8 +18,7 @@ from collect import Cost, measured
 from million_job_readers import STEELYARD
 
 from steelyard.wrappers.cluster.cluster import Cluster
-from steelyard.wrappers.sweep.sweep import sweep
-from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
+from steelyard.wrappers.sweep.sweep import SweepReport, SweepRequest, sweep
 
 LATER_S = 9 * 86400  # a day is packed a week after its end
 PACK_AFTER_S = 7 * 86400

@@ -23,7 +23,7 @@ from steelyard.analysis.sources import admin_comment, record_folders
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.programs import find_program
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import daemon_processes
+from steelyard.wrappers.cluster import daemons
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 from steelyard.wrappers.publish import publish
 from steelyard.wrappers.publish.publish import PublishResult
@@ -260,13 +260,13 @@ class Lab:
 
     def samplers(self) -> list[int]:
         """Return the process ids of the running samplers."""
-        found = daemon_processes.find_leftovers(Layout(self.cluster.dir).slurm_conf)
+        found = daemons.find_leftovers(Layout(self.cluster.dir).slurm_conf)
         return [daemon.pid for daemon in found if daemon.name == "steelyard-node"]
 
     def stepds(self, job_id: str, step: str) -> list[int]:
         """Return process ids of a job's slurmstepd of one step (`extern`, `batch`, `0`)."""
         pids = []
-        for daemon in daemon_processes.find_leftovers(Layout(self.cluster.dir).slurm_conf):
+        for daemon in daemons.find_leftovers(Layout(self.cluster.dir).slurm_conf):
             if command_line(daemon.pid).startswith(f"slurmstepd: [{job_id}.{step}]"):
                 pids.append(daemon.pid)
         return pids

@@ -24,8 +24,7 @@ from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.analysis.sources.pbs.states import OVER, TORQUE
 from steelyard.wrappers.schedulers.pbs import doctor_checks
-from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
-from steelyard.wrappers.schedulers.pbs.torque import Torque
+from steelyard.wrappers.schedulers.pbs.dialects import OpenPbs, Torque
 
 TIMEOUT_S = 120
 WAIT_S = float(os.environ.get("STEELYARD_PBS_WAIT_S", "600"))  # where other users' jobs come first

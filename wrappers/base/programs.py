@@ -1,4 +1,5 @@
-"""Finds Steelyard's own programs, and runs programs whose output is read.
+"""Finds Steelyard's own programs, runs programs whose output is read, and knows the syntax of a
+command line that needs a shell.
 
 A program is searched in this order:
 
@@ -16,6 +17,7 @@ option that it passes.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -105,3 +107,16 @@ def run_quietly(
         cwd=cwd,
         check=False,
     )
+
+
+SHELL_SYNTAX = "|&;<>()$`*?[\n"  # outside of quotes
+# POSIX' reserved words and built-in utilities that are not also programs.
+SHELL_BUILT_IN = frozenset(
+    re.findall(
+        r"\S+",
+        """! . : { } alias bg break case cd command continue do done elif else esac eval exec exit
+        export fc fg fi for getopts hash if in jobs read readonly return set shift then times trap
+        type ulimit umask unalias unset until wait while""",
+    )
+)
+SHELL_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")

@@ -11,11 +11,9 @@ from pathlib import Path
 
 from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import job_results, known_loads
-from steelyard.wrappers.calibrate.job_results import Report
-from steelyard.wrappers.calibrate.job_system import JobSystem
+from steelyard.wrappers.calibrate import job_system, known_loads
+from steelyard.wrappers.calibrate.job_system import JobSystem, LaunchMethod, Report
 from steelyard.wrappers.calibrate.known_loads import Result
-from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
 from steelyard.wrappers.calibrate.truth_comparison import StartCells
 
@@ -157,7 +155,7 @@ class Attempt:
         for job in sorted({result.job for result in results}, key=lambda job: (len(job), job)):
             mine = [result for result in results if result.job == job]
             found = reports.get(job, [])
-            records = job_results.read_records(self.site.record_dirs, job)
+            records = job_system.read_records(self.site.record_dirs, job)
             records = records or system.fetch_records(self.site.record_dirs[0], job, found)
             if not records:
                 why = (
@@ -165,7 +163,7 @@ class Attempt:
                 )
                 yield Trouble(name, why, failed=True)
             restarted = bool(self.method.interrupt)
-            for start in job_results.list_starts(mine, records, found, system.no_report, restarted):
+            for start in job_system.list_starts(mine, records, found, system.no_report, restarted):
                 yield from StartCells(system, self.method, start).list_cells()
 
 

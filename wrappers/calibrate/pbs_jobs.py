@@ -16,11 +16,9 @@ from steelyard.analysis.sources.pbs.accounting_cells import HOOK
 from steelyard.analysis.sources.pbs.field_values import parse_duration_s, parse_nodes
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads, limits
-from steelyard.wrappers.calibrate.job_results import Report
-from steelyard.wrappers.calibrate.job_system import JobSystem
+from steelyard.wrappers.calibrate.job_system import JobSystem, LaunchMethod, Report
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
-from steelyard.wrappers.calibrate.launch_method import LaunchMethod
-from steelyard.wrappers.schedulers.pbs import command, dialect, script
+from steelyard.wrappers.schedulers.pbs import command, dialects, script
 from steelyard.wrappers.schedulers.pbs.node_request import NodeRequest
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs, make_environment
 from steelyard.wrappers.study.job_settings import Job
@@ -44,7 +42,7 @@ class PbsJobs(JobSystem):
     no_report = Report(True, None)
     restart_delay_s = 2.0
     elapsed_limit = staticmethod(limits.pbs_elapsed_limit)
-    dialect: dialect.Dialect
+    dialect: dialects.Dialect
 
     def __init__(self, program: Path, options: Sequence[str] = ()) -> None:
         super().__init__(program, options)
@@ -127,7 +125,7 @@ class PbsJobs(JobSystem):
 
     def find_node_for_two(self) -> str:
         """See JobSystem."""
-        for name, about in dialect.parse_blocks(command.run(["pbsnodes", "-a"])).items():
+        for name, about in dialects.parse_blocks(command.run(["pbsnodes", "-a"])).items():
             processors = about.get("np") or about.get("resources_available.ncpus") or "1"
             if "down" not in about.get("state", "") and processors != "1":
                 return name

@@ -14,11 +14,16 @@ from steelyard.analysis.sources import admin_comment, slurm_command_environment
 from steelyard.analysis.sources.accounting import WAITING_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import Sacct
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import job_results, known_loads, limits, table
-from steelyard.wrappers.calibrate.job_results import Record, Report
-from steelyard.wrappers.calibrate.job_system import JobSystem
+from steelyard.wrappers.calibrate import job_system, known_loads, limits, table
+from steelyard.wrappers.calibrate.job_system import (
+    JOB_NAME,
+    RATE_HZ,
+    JobSystem,
+    LaunchMethod,
+    Record,
+    Report,
+)
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
-from steelyard.wrappers.calibrate.launch_method import JOB_NAME, RATE_HZ, LaunchMethod
 from steelyard.wrappers.schedulers.slurm import command as slurm_command
 from steelyard.wrappers.schedulers.slurm.scheduler import Slurm
 
@@ -150,7 +155,7 @@ class SlurmJobs(JobSystem):
             argv = ["srun", "-Q", "-N1", "-n1", f"--nodelist={node}", *self.options]
             with suppress(MissingError):  # the node is down, or no longer allowed
                 text = self.run([*argv, "sh", "-c", CAT, str(folder), job])
-                for record in job_results.split_documents(text):
+                for record in job_system.split_documents(text):
                     found[record.get("node"), record.get("start_unix_s")] = record
         return list(found.values())
 

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 
 from steelyard.analysis.sources.records import find_number
 from steelyard.wrappers.calibrate import known_loads, limits, table
-from steelyard.wrappers.calibrate.job_results import Record, Start, is_same_node
-from steelyard.wrappers.calibrate.job_system import JobSystem
+from steelyard.wrappers.calibrate.job_system import (
+    JobSystem,
+    LaunchMethod,
+    Record,
+    Start,
+    is_same_node,
+)
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
-from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.calibrate.limits import LimitTable
 from steelyard.wrappers.calibrate.table import Cell, Limit, Quantity
 

@@ -26,19 +26,11 @@ from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources import slurm_command_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.cron_command_lock import take_lock
-from steelyard.wrappers.cluster import (
-    cluster_config,
-    cluster_state,
-    config_files,
-    daemon_processes,
-    daemon_start,
-    guest_start,
-)
+from steelyard.wrappers.cluster import cluster_config, daemons, guest_start
+from steelyard.wrappers.cluster import guest_start as virtual_nfs
 from steelyard.wrappers.cluster import network as virtual_network
-from steelyard.wrappers.cluster import nfs as virtual_nfs
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout, Ports
-from steelyard.wrappers.cluster.cluster_state import State
-from steelyard.wrappers.cluster.daemon_processes import Daemon
+from steelyard.wrappers.cluster.daemons import Daemon, State
 from steelyard.wrappers.cluster.guest_control import END_LIMIT_S, Guest
 
 # A Unix socket's path has at most 107 bytes; the longest of ours:
@@ -112,7 +104,7 @@ def find_plugin() -> tuple[Path, Path]:
 
 def find_cluster(folder: Path) -> Cluster | None:
     """Return the cluster that runs in `folder`; None if none does."""
-    state = cluster_state.load_state(folder)
+    state = daemons.load_state(folder)
     if state is None or not state.ready or len(state.list_running()) != len(state.daemons):
         return None
     return Cluster(state)
@@ -134,7 +126,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 def start_cluster(config: ClusterConfig) -> Cluster:
     """Start a cluster; one that already runs in the folder is returned unchanged."""
-    daemon_start.check_programs()
+    daemons.check_programs()
     check_config(config)
     with lock_folder(config.dir):
         running = find_cluster(config.dir)
@@ -144,8 +136,8 @@ def start_cluster(config: ClusterConfig) -> Cluster:
         network = virtual_network.choose_network() if config.guests else None
         state = State(
             dir=config.dir,
-            boot_id=cluster_state.read_boot_id(),
-            slurm_version=daemon_start.read_slurm_version(),
+            boot_id=daemons.read_boot_id(),
+            slurm_version=daemons.read_slurm_version(),
             nodes=config.node_names(),
             plugin=config.plugin is not None,
             network=network,
@@ -166,18 +158,18 @@ def start_cluster(config: ClusterConfig) -> Cluster:
 
 def _start(config: ClusterConfig, state: State) -> None:
     """Start everything that `down` ends; guests boot while the daemons start."""
-    numbers = daemon_start.find_free_ports(2 + len(state.nodes))
+    numbers = daemons.find_free_ports(2 + len(state.nodes))
     ports = Ports(numbers[0], numbers[1], tuple(numbers[2:]), state.network)
     _write_files(config, ports, state.slurm_version)
     if state.network:
         virtual_network.create_network(state.network, state.guests)
-    starter = daemon_start.Starter(config, state, Cluster(state).environment())
+    starter = daemons.Starter(config, state, Cluster(state).environment())
     guests = guest_start.boot_guests(starter)
-    slurmctld = daemon_start.start_controllers(starter, ports)
+    slurmctld = daemons.start_controllers(starter, ports)
     virtual_nfs.start_nfs(starter, guests)
     slurmds = [starter.start_slurmd(node) for node in config.host_names()]
     guest_start.start_slurmd(starter, guests)
-    daemon_start.wait_nodes(starter, slurmctld, slurmds)
+    daemons.wait_nodes(starter, slurmctld, slurmds)
 
 
 def check_config(config: ClusterConfig) -> None:
@@ -226,18 +218,18 @@ def _write_files(config: ClusterConfig, ports: Ports, version: str) -> None:
     at = Layout(config.dir)
     at.munge_key.write_bytes(secrets.token_bytes(64))
     at.munge_key.chmod(0o400)
-    at.slurm_conf.write_text(config_files.slurm_conf(config, ports))
+    at.slurm_conf.write_text(cluster_config.slurm_conf(config, ports))
     at.slurmdbd_conf.touch(mode=0o600)
-    at.slurmdbd_conf.write_text(config_files.slurmdbd_conf(config, ports))
+    at.slurmdbd_conf.write_text(cluster_config.slurmdbd_conf(config, ports))
     release = _parse_release(version)
-    (at.dir / "etc" / "cgroup.conf").write_text(config_files.cgroup_conf(config, release))
-    (at.dir / "etc" / "gres.conf").write_text(config_files.gres_conf(config))
-    (at.dir / "etc" / "plugstack.conf").write_text(config_files.plugstack_conf(config))
-    at.netem_conf.write_text(config_files.netem_conf(ports.network))
+    (at.dir / "etc" / "cgroup.conf").write_text(cluster_config.cgroup_conf(config, release))
+    (at.dir / "etc" / "gres.conf").write_text(cluster_config.gres_conf(config))
+    (at.dir / "etc" / "plugstack.conf").write_text(cluster_config.plugstack_conf(config))
+    at.netem_conf.write_text(cluster_config.netem_conf(ports.network))
     at.netem_conf.chmod(0o644)  # whatever the umask: a group-writable policy is refused
     if ports.network:
-        at.hosts_file.write_text(config_files.hosts_file(config, ports.network))
-        text = config_files.guest_cgroup_conf(config, release)
+        at.hosts_file.write_text(cluster_config.hosts_file(config, ports.network))
+        text = cluster_config.guest_cgroup_conf(config, release)
         (at.dir / "etc" / "cgroup.guest.conf").write_text(text)
     # Copies, because a rebuild must not change the files that a running cluster has loaded.
     if config.plugin is not None:
@@ -263,7 +255,7 @@ def stop_cluster(folder: Path) -> bool:
 
 
 def _down(folder: Path) -> bool:
-    state = cluster_state.load_state(folder)
+    state = daemons.load_state(folder)
     if state is None:
         return False
     alive = state.list_running()
@@ -273,7 +265,7 @@ def _down(folder: Path) -> bool:
     if survivors:
         names = ", ".join(f"{daemon.name} (pid {daemon.pid})" for daemon in survivors)
         raise MissingError(f"these processes of the cluster do not end: {names}; see {folder}/log")
-    if state.network and state.boot_id == cluster_state.read_boot_id():
+    if state.network and state.boot_id == daemons.read_boot_id():
         virtual_network.remove_network(state.network)
         virtual_nfs.disk_path(folder).unlink(missing_ok=True)
         state.network = None
@@ -300,7 +292,7 @@ def _query(cluster: Cluster, *argv: str) -> str:
     answer."""
     try:
         done = programs.run_quietly(
-            [daemon_start.find_program(argv[0]), *argv[1:]], 15, cluster.environment()
+            [daemons.find_program(argv[0]), *argv[1:]], 15, cluster.environment()
         )
     except subprocess.TimeoutExpired:
         return ""
@@ -310,18 +302,18 @@ def _query(cluster: Cluster, *argv: str) -> str:
 def _end_in_order(state: State) -> list[Daemon]:
     """End the daemons, dependent ones first; return those that could not be ended."""
     survivors: list[Daemon] = []
-    rest = daemon_processes.find_leftovers(Layout(state.dir).slurm_conf)
+    rest = daemons.find_leftovers(Layout(state.dir).slurm_conf)
     groups = [("slurmd.", "slurmctld"), ("slurmdbd",), ("mariadbd", "munged")]
     alive = state.list_running()
     guests = [daemon for daemon in alive if daemon.name.startswith("guest.")]
     for daemon in guests:
         guest_start.find_guest(state, daemon.name.removeprefix("guest.")).power_off()
     for group in groups:
-        survivors += daemon_processes.end_daemons([d for d in alive if d.name.startswith(group)])
-    survivors += daemon_processes.end_daemons(rest, patience_s=3.0)
-    daemon_processes.wait_gone(guests, END_LIMIT_S)
-    if state.network and state.boot_id == cluster_state.read_boot_id():
+        survivors += daemons.end_daemons([d for d in alive if d.name.startswith(group)])
+    survivors += daemons.end_daemons(rest, patience_s=3.0)
+    daemons.wait_gone(guests, END_LIMIT_S)
+    if state.network and state.boot_id == daemons.read_boot_id():
         # Also the processes of jobs, and a guest that could not be recorded.
         strays = virtual_network.list_processes(state.network)
-        survivors += daemon_processes.end_daemons(strays, patience_s=1.0)
+        survivors += daemons.end_daemons(strays, patience_s=1.0)
     return survivors

@@ -19,7 +19,7 @@ from importlib import resources
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.wrappers.cluster.daemon_processes import Daemon
+from steelyard.wrappers.cluster.daemons import Daemon
 
 PANIC = "Kernel panic"
 POLL_S = 0.005

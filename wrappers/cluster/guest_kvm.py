@@ -18,7 +18,7 @@ from pathlib import Path
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import guest_kvm_virtiofs
 from steelyard.wrappers.cluster.cluster_config import Network
-from steelyard.wrappers.cluster.daemon_start import search_path
+from steelyard.wrappers.cluster.daemons import search_path
 
 ACCELERATOR = ("-accel", "kvm", "-cpu", "host")
 DEVICE = Path("/dev/kvm")

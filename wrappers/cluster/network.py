@@ -23,9 +23,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.wrappers.base.process_folder import read_start_ticks
+from steelyard.wrappers.base.leftovers import read_start_ticks
 from steelyard.wrappers.cluster.cluster_config import NAMESPACES, Network
-from steelyard.wrappers.cluster.daemon_processes import Daemon
+from steelyard.wrappers.cluster.daemons import Daemon
 
 BRIDGE = "br0"
 

@@ -74,8 +74,8 @@ def main(args: argparse.Namespace) -> int:
     import tempfile
 
     from steelyard.wrappers.base import console
-    from steelyard.wrappers.calibrate import calibration, table_output
-    from steelyard.wrappers.calibrate.table import Table
+    from steelyard.wrappers.calibrate import calibration
+    from steelyard.wrappers.calibrate.table import Table, as_json, print_table, render_page
 
     if args.html is not None and args.html.is_dir():
         raise errors.UsageError(f"--html {args.html}: that is a folder; name a file in it")
@@ -87,11 +87,11 @@ def main(args: argparse.Namespace) -> int:
     finally:
         keep_or_remove(folder, args.keep, table)
     if args.html is not None:
-        args.html.write_text(table_output.render_page(table, facts), encoding="utf-8")
+        args.html.write_text(render_page(table, facts), encoding="utf-8")
     if args.json:
-        console.print_json(table_output.as_json(table, facts))
+        console.print_json(as_json(table, facts))
     else:
-        table_output.print_table(table, args.details)
+        print_table(table, args.details)
     if table.interrupted:
         return errors.INTERRUPTED
     return errors.DONE if table.is_right else errors.RUNS_FAILED

@@ -68,7 +68,7 @@ def record_unrecorded(folder: StudyDir) -> None:
     """Record what the scheduler accepted before a submit broke off: these jobs are cancelled,
     too."""
     from steelyard.wrappers.base.errors import UsageError
-    from steelyard.wrappers.study import study_lock
+    from steelyard.wrappers.study.folder import lock_study
     from steelyard.wrappers.submit import batch_submission
 
     schedulers = batch_submission.find_schedulers_of_orphans(folder)
@@ -76,7 +76,7 @@ def record_unrecorded(folder: StudyDir) -> None:
         return
     name = batch_submission.read_study_name(folder)
     try:
-        with study_lock.lock_study(folder):
+        with lock_study(folder):
             for scheduler in schedulers:
                 batch_submission.recover_submissions(folder, name, scheduler)
     except UsageError as error:

@@ -24,13 +24,7 @@ from pathlib import Path
 
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.base import console, errors, programs
-from steelyard.wrappers.cluster import (
-    cluster,
-    cluster_config,
-    cluster_state,
-    daemon_start,
-    guest_start,
-)
+from steelyard.wrappers.cluster import cluster, cluster_config, daemons, guest_start
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 
 EXEC_USAGE = "steelyard cluster exec NODE -- COMMAND… (--dir before 'exec')"
@@ -137,7 +131,7 @@ def _up(folder: Path, args: argparse.Namespace) -> int:
     already = cluster.find_cluster(folder)
     if already is not None:
         return _describe(already, args.json, "is already running")
-    daemon_start.check_programs()
+    daemons.check_programs()
     plugin, node_program = (None, None) if args.no_plugin else cluster.find_plugin()
     shares = tuple(share.absolute() for share in args.share or guest_start.list_default_shares())
     labelled = 0 if args.virtual else 2
@@ -167,7 +161,7 @@ def _status(folder: Path, args: argparse.Namespace) -> int:
     running = cluster.find_cluster(folder)
     if running is not None:
         return _describe(running, args.json, "runs")
-    state = cluster_state.load_state(folder)
+    state = daemons.load_state(folder)
     alive = {daemon.name for daemon in state.list_running()} if state else set()
     if args.json:
         console.print_json({"dir": str(folder), "running": False, "daemons": sorted(alive)})
@@ -239,7 +233,7 @@ def _attach_or_fail(folder: Path) -> cluster.Cluster:
 def _nodes(running: cluster.Cluster) -> list[tuple[str, str, str]]:
     """Return (node, features, state) from sinfo."""
     done = programs.run_quietly(
-        [daemon_start.find_program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"],
+        [daemons.find_program("sinfo"), "-h", "-N", "-o", "%N|%f|%T"],
         20,
         running.environment(),
     )

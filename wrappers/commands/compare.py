@@ -78,9 +78,9 @@ def compare_jobs(args: argparse.Namespace) -> int:
     of_studies = (args.include_invalid, args.energy_shares, args.idle_power, args.equivalent)
     if any(value not in (None, False) for value in of_studies):
         raise UsageError("two jobs take no option but --json and --record-dir", args.study)
-    from steelyard.wrappers.show import job_lookup, job_pair
+    from steelyard.wrappers.show import job_data, job_pair
 
-    a, b = (job_lookup.find_job(text, args.record_dir) for text in (args.study, args.a))
+    a, b = (job_data.find_job(text, args.record_dir) for text in (args.study, args.a))
     if args.json:
         console.print_json(job_pair.as_json(a, b))
     else:

@@ -64,14 +64,12 @@ def main(args: argparse.Namespace) -> int:
 def guest_record(args: argparse.Namespace) -> Record:
     """Return the record in a file, or a job's record on one node."""
     from steelyard.analysis.sources.records import read_record
-    from steelyard.wrappers.show import job_lookup
+    from steelyard.wrappers.show import job_data
 
     path = Path(args.guest)
     if path.is_file():
         return read_record(path)
-    records = {
-        one.node: one.record for one in job_lookup.find_job(args.guest, args.record_dir).nodes
-    }
+    records = {one.node: one.record for one in job_data.find_job(args.guest, args.record_dir).nodes}
     names = [args.node] if args.node else list(records)
     if len(names) != 1 or names[0] not in records:
         there = ", ".join(records) or "no record of any"

@@ -234,22 +234,22 @@ def add_output(group: argparse._ArgumentGroup) -> None:
 
 def main(args: argparse.Namespace) -> int:
     """Measure and print."""
-    from steelyard.wrappers.run import export, results_text
+    from steelyard.wrappers.run import results
 
     words = take_command_words(args)
     exports = [
-        export.parse_export(text) for text in (*args.export, *(["json"] if args.json else []))
+        results.parse_export(text) for text in (*args.export, *(["json"] if args.json else []))
     ]
     printed = [kind for kind, path in exports if path is None]
     if len(printed) > 1:
         raise usage_error(f"--export {printed[1]}: {printed[0]} is on stdout already: name a file")
     found = make_request(args, words, quiet=bool(printed)).run(args.output)
     for kind, path in exports:
-        export.write_export(found, kind, path)
+        results.write_export(found, kind, path)
     if printed:
-        results_text.print_end(found, sys.stderr)
+        results.print_end(found, sys.stderr)
     else:
-        results_text.print_results(found)
+        results.print_results(found)
     return exit_code(found)
 
 
@@ -273,12 +273,12 @@ def exit_code(found: RunResults) -> int:
 def take_command_words(args: argparse.Namespace) -> list[str]:
     """Return the words of commands; after quoted lines, our own options may follow, which are
     parsed."""
-    from steelyard.wrappers.run import measured_command
+    from steelyard.wrappers.run import run_plan
 
     command: list[str] = args.command
     if command[:1] == ["--"]:
         return command[1:]
-    if not command or not measured_command.has_command_lines(command):
+    if not command or not run_plan.has_command_lines(command):
         return command
     parser = argparse.ArgumentParser(prog="steelyard run", add_help=False)
     add_arguments(parser, again=True)

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from steelyard.wrappers.base import console, errors, options
-from steelyard.wrappers.show import job_lookup
 
 if TYPE_CHECKING:
     from steelyard.analysis.job.job_view import JobView
@@ -72,7 +71,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.wrappers.show import job_data, job_document, job_text
 
     try:
-        view = job_lookup.find_job(args.job_ids[0], args.record_dir, args.database)
+        view = job_data.find_job(args.job_ids[0], args.record_dir, args.database)
     except errors.UsageError as error:
         from steelyard.analysis.job.job_lookup import ArrayError
 
@@ -108,12 +107,14 @@ def parse_since(text: str) -> float:
 
 def show_several(args: argparse.Namespace, is_array: bool = False) -> int:
     """Print a line per job, and the sum of an array; exit code 3 if a job is unknown."""
+    from steelyard.wrappers.show import job_data
+
     if args.mine:
         views, unknown = find_own_jobs(args)
     else:
-        views, unknown = job_lookup.find_jobs(args.job_ids, args.record_dir, args.database)
+        views, unknown = job_data.find_jobs(args.job_ids, args.record_dir, args.database)
     if args.json:
-        from steelyard.wrappers.show import job_data, job_document
+        from steelyard.wrappers.show import job_document
 
         jobs = [job_document.as_json(one) for one in job_data.read_several(views)]
         array = {"array": job_document.array_json(views)} if is_array else {}
@@ -140,8 +141,9 @@ def find_own_jobs(args: argparse.Namespace) -> tuple[list[JobView], list[str]]:
     if not ids:
         return [], []
     from steelyard.analysis.job.job_lookup import look_up_jobs
+    from steelyard.wrappers.show import job_data
 
-    views, unknown = look_up_jobs(ids, job_lookup.choose_record_dirs(args.record_dir), reader)
+    views, unknown = look_up_jobs(ids, job_data.choose_record_dirs(args.record_dir), reader)
     return [view for view in views if is_requested(view, args.tag or (), args.state)], unknown
 
 

@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.base.process_tuning import collect_garbage_rarely
     from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.study import folder as studydir
-    from steelyard.wrappers.submit import status, status_watch
+    from steelyard.wrappers.submit import status
 
     collect_garbage_rarely()
     if not args.watch and (sessions := studydir.find_sessions(args.study)):
@@ -65,6 +65,8 @@ def main(args: argparse.Namespace) -> int:
         )
     folder = studydir.resolve_study(args.study)
     if args.watch:
+        from steelyard.wrappers.submit import status_watch
+
         progress = status_watch.watch(folder, max(args.interval, 0.2), quiet=args.json)
     else:
         progress = status.read_progress(folder)

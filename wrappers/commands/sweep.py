@@ -22,7 +22,7 @@ from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
-    from steelyard.wrappers.sweep.sweep_report import SweepReport
+    from steelyard.wrappers.sweep.sweep import SweepReport
 
 AGE_S = {"h": 3600, "d": 86400, "w": 7 * 86400}
 SIZE_BYTES = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -92,7 +92,7 @@ def main(args: argparse.Namespace) -> int:
     from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.wrappers.base.cron_command_lock import hold_command_lock
     from steelyard.wrappers.sweep import sweep
-    from steelyard.wrappers.sweep.sweep_report import SweepRequest
+    from steelyard.wrappers.sweep.sweep import SweepRequest
 
     if args.unpacked and args.older_than is None:
         raise errors.UsageError("--unpacked extends what --older-than removes: give both")

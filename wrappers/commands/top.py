@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base import console, errors, options
-from steelyard.wrappers.commands.collect_cluster import format_local_time
+from steelyard.wrappers.commands.collect import format_local_time
 from steelyard.wrappers.show.terminal_text import format_joules
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.wrappers.base import process_folder, programs, signals
+from steelyard.wrappers.base import leftovers, programs, signals
 from steelyard.wrappers.base.errors import ConditionError, MissingError, UsageError
 from steelyard.wrappers.launchers import launcher_grammar
 
@@ -246,7 +246,7 @@ def make_image(request: ImageRequest, report: Say) -> Image:
     begin = time.monotonic()
     with (
         signals.ending_on_sigterm(),
-        process_folder.make_folder(PART, request.workshop, remove_folder) as work_folder,
+        leftovers.make_folder(PART, request.workshop, remove_folder) as work_folder,
     ):
         if request.kind in ENGINES:
             location, size_bytes = make_engine_image(request, work_folder, report)

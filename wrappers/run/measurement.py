@@ -9,18 +9,22 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import BinaryIO
 
 from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION, find_number
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
 from steelyard.analysis.stats.harmonic_mean import rate_interval, to_costs
 from steelyard.analysis.stats.number_format import is_never_negative
+from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher_grammar import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
+from steelyard.wrappers.run import container_run
 from steelyard.wrappers.run import container_run as run_inside
 
 GRACE_S = 10
@@ -373,3 +377,46 @@ def summarize_metric(
     ends = min(values), max(values)
     sd = spread(values).sd
     return Summary(name, unit, interval.mean, low, high, *ends, interval.n, reason, scope, sd)
+
+
+SHELL_RUNS = 20
+
+
+@dataclass(frozen=True)
+class ShellCost:
+    """Seconds of a shell that has nothing to do, from its start to its end, over `n` runs."""
+
+    shell: str
+    mean_s: float
+    low_s: float
+    high_s: float
+    n: int
+
+
+def measure_shell(shell: str, runs: int = SHELL_RUNS) -> ShellCost | None:
+    """Measure the shell; return None if steelyard-time is not installed or the shell does not
+    run."""
+    timer = programs.find_program(container_run.TIMER)
+    if timer is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="steelyard-shell-") as folder:
+        times = [time_shell(timer, shell, Path(folder) / str(number)) for number in range(runs)]
+    known = [one for one in times if one is not None]
+    if len(known) < len(times):
+        return None
+    found = mean_interval(known, never_negative=True)
+    return ShellCost(shell, fmean(known), found.low or 0.0, found.high or 0.0, len(known))
+
+
+def time_shell(timer: Path, shell: str, path: Path) -> float | None:
+    """Return the elapsed seconds of one run, or None if it failed."""
+    command = [str(timer), str(path), shell, "-c", ":"]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        check=False,
+    )  # fmt: skip
+    return (
+        container_run.only_numbers(container_run.read_values(path)).get("elapsed_s")
+        if done.returncode == 0
+        else None
+    )

@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 
 from steelyard.analysis.stats.planning import FIRST_LOOK, can_stop
 from steelyard.wrappers.base import errors
-from steelyard.wrappers.run.measured_command import Command
 from steelyard.wrappers.run.measurement import Measurement
-from steelyard.wrappers.run.run_plan import Hooks, Plan
+from steelyard.wrappers.run.run_plan import Command, Hooks, Plan
 
 SEED = 1
 

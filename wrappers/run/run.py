@@ -10,19 +10,12 @@ from pathlib import Path
 
 from steelyard.wrappers.base import leftovers, programs
 from steelyard.wrappers.run import benchmark as run_benchmark
-from steelyard.wrappers.run import (
-    comparisons,
-    measured_command,
-    measurement,
-    progress,
-    shell_overhead,
-)
+from steelyard.wrappers.run import comparisons, measurement, progress, run_plan
 from steelyard.wrappers.run.benchmark import Chosen
-from steelyard.wrappers.run.measured_command import Command
 from steelyard.wrappers.run.measurement import Measurement, Options
 from steelyard.wrappers.run.measurement_rounds import Session
 from steelyard.wrappers.run.results import CommandResults, RunResults
-from steelyard.wrappers.run.run_plan import Hooks, Plan
+from steelyard.wrappers.run.run_plan import Command, Hooks, Plan
 
 
 @dataclass(frozen=True)
@@ -41,7 +34,7 @@ class RunRequest:
         program = str(programs.find_node_program())
         if self.chosen is None and self.options.launcher.has_our_programs:
             for command in self.commands:
-                measured_command.check_on_this_machine(command)
+                run_plan.check_on_this_machine(command)
         with leftovers.make_run_folder() as temporary:
             folder = temporary / "kept" if output is None else output.absolute()
             measurement.check_empty(folder)
@@ -88,7 +81,9 @@ class Measurer:
         names = {one.shell for one in task.commands if one.shell is not None}
         bare = task.options.launcher.is_bare
         costs = {
-            name: cost for name in sorted(names) if bare and (cost := shell_overhead.measure(name))
+            name: cost
+            for name in sorted(names)
+            if bare and (cost := measurement.measure_shell(name))
         }
         with progress.show_progress(task.name_commands(), task.plan) as bars:
             self.bars = bars

@@ -1,22 +1,133 @@
 """The plan of a `steelyard run`, read from its options: commands, hooks, and how often they run.
 
--L NAME=A,B,C replaces {NAME} by each value of the list, in all combinations with other lists."""
+A command is a program with its arguments, or a quoted command line. A line is split as a shell
+splits it. It runs in a shell only if its syntax needs one, because the shell's own time would be in
+every figure."""
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from steelyard.analysis.stats.basics import CONFIDENCE
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.wrappers.base.errors import UsageError, did_you_mean
-from steelyard.wrappers.run import measured_command
-from steelyard.wrappers.run.measured_command import Command
+from steelyard.wrappers.base.errors import MissingError, UsageError, did_you_mean
+from steelyard.wrappers.base.programs import SHELL_ASSIGNMENT, SHELL_BUILT_IN, SHELL_SYNTAX
+
+NONE = "none"
+IN_DOUBLE_QUOTES = "$`"
+AT_WORD_START = "~#"
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command to measure; `shell` is the shell that executes it, `why_shell` the reason for
+    one."""
+
+    text: str
+    argv: tuple[str, ...]
+    shell: str | None = None
+    why_shell: str | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)  # of -L
+
+
+def has_command_lines(words: Sequence[str]) -> bool:
+    """Return whether the first word is a quoted command line; then all other words are, too."""
+    return len(words[0].split()) > 1 and shutil.which(words[0]) is None
+
+
+def make_command(words: Sequence[str]) -> Command:
+    """Return a command of a program and its arguments."""
+    return Command(shlex.join(words), tuple(words))
+
+
+def parse_line(text: str, shell: str) -> Command:
+    """Parse a command line. Raises UsageError for an open quote, an empty line, or a shell that is
+    ruled out."""
+    why = find_shell_syntax(text)
+    try:
+        argv = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{text}: {str(error).lower()}", part=text) from error
+    if not argv:
+        raise UsageError("a command line is empty", part=text)
+    why = why or explain_first_word(argv[0])
+    if why is None:
+        return Command(text, tuple(argv))
+    if shell == NONE:
+        raise UsageError(f"{text}: needs a shell ({why}), which --shell=none rules out", part=text)
+    return Command(text, (shell, "-c", text), shell, why)
+
+
+def explain_first_word(word: str) -> str | None:
+    """Return why a word cannot be the name of a program, or None."""
+    if SHELL_ASSIGNMENT.match(word):
+        return f"the assignment {word}"
+    if word in SHELL_BUILT_IN and shutil.which(word) is None:
+        return f"'{word}' is the shell's own"
+    return None
+
+
+def find_shell_syntax(text: str) -> str | None:
+    """Describe the first character sequence that needs a shell; None if there is none."""
+    quote, word_start, position = "", True, 0
+    while position < len(text):
+        char = text[position]
+        if char == "\\" and quote != "'":
+            position += 1
+            if quote and text[position : position + 1] in (*IN_DOUBLE_QUOTES, "\n"):
+                return f"'{text[position - 1 : position + 1]}'"  # shlex does not change these
+        elif quote:
+            if quote == '"' and char in IN_DOUBLE_QUOTES:
+                return f"'{char}'"
+            quote = "" if char == quote else quote
+        elif char in "'\"":
+            quote = char
+        elif char in SHELL_SYNTAX or (word_start and char in AT_WORD_START):
+            return "a second line" if char == "\n" else f"'{char}'"
+        word_start = char.isspace() and not quote
+        position += 1
+    return None
+
+
+def check_on_this_machine(command: Command) -> None:
+    """Raise MissingError, with a hint, if this machine has no such program."""
+    name = command.argv[0]
+    if shutil.which(name) is not None:
+        return
+    if name in SHELL_BUILT_IN:
+        hint = f": it is the shell's own; say sh -c {shlex.quote(command.text)}"
+    elif any(char in name for char in SHELL_SYNTAX + " "):
+        hint = f": a command line is one word in quotes: steelyard run {shlex.quote(command.text)}"
+    elif Path(name).is_file():
+        hint = f", which may be executed: chmod +x {shlex.quote(name)}"
+    else:
+        hint = "" if "/" in name else did_you_mean(name, list_programs())
+    raise MissingError(f"{name}: no such program on this machine{hint}")
+
+
+def list_programs() -> set[str]:
+    """Return the names of all programs in PATH."""
+    folders = [Path(folder) for folder in os.get_exec_path() if Path(folder).is_dir()]
+    return {
+        entry.name for folder in folders if os.access(folder, os.R_OK) for entry in folder.iterdir()
+    }
+
+
+def are_programs(words: Sequence[str]) -> bool:
+    """Return whether all words are programs of this machine; the user probably meant several
+    commands."""
+    return len(words) > 1 and all(shutil.which(word) for word in words)
+
 
 REPEAT_OF_SEVERAL = 10
 HOOKS = ("setup", "prepare", "conclude", "cleanup")
@@ -68,21 +179,18 @@ def read_commands(words: Sequence[str], args: argparse.Namespace) -> Made:
     values, given = parse_lists(args.list), args.command_line
     if given and words:
         raise UsageError("give commands by -c, or after the options, and not both", part=words[0])
-    as_lines = list(given) or (list(words) if measured_command.has_command_lines(words) else [])
+    as_lines = list(given) or (list(words) if has_command_lines(words) else [])
     check_lists_used(values, as_lines or words)
     found = []
     for filled in list_combinations(values):
         if as_lines:
-            made = [
-                measured_command.parse_line(fill_names(text, filled), args.shell)
-                for text in as_lines
-            ]
+            made = [parse_line(fill_names(text, filled), args.shell) for text in as_lines]
         else:
-            made = [measured_command.make_command([fill_names(word, filled) for word in words])]
+            made = [make_command([fill_names(word, filled) for word in words])]
         found += [(index, replace(one, parameters=filled)) for index, one in enumerate(made)]
     if len(found) > MOST_COMMANDS:
         raise UsageError(f"-L: {len(found)} commands are more than {MOST_COMMANDS}")
-    if not as_lines and measured_command.are_programs(words):
+    if not as_lines and are_programs(words):
         several = " ".join(f"-c {word}" for word in words)
         print(
             f"steelyard run: one command, '{words[0]}' with arguments; to compare them: {several}",

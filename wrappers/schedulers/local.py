@@ -24,8 +24,7 @@ from steelyard.wrappers.netem.program import Conditions
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes, Node
 from steelyard.wrappers.schedulers.base import EXPORTED, Batch, Scheduler, Task
-from steelyard.wrappers.study import study_lock
-from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.folder import StudyDir, read_lock_holder
 from steelyard.wrappers.study.table_reader import Table
 
 GONE = "the submit that ran it was killed"
@@ -176,7 +175,7 @@ class Local(Scheduler):
     def find_other_submit(self) -> tuple[int, str] | None:
         """Return process id and host of another submit of this study; None while this process holds
         the lock."""
-        holder = study_lock.read_lock_holder(self.study)
+        holder = read_lock_holder(self.study)
         return None if holder == (os.getpid(), os.uname().nodename) else holder
 
 

@@ -1,7 +1,7 @@
 """`steelyard show` and `steelyard compare JOB JOB`: jobs as a person or a program reads them.
 
-`job_lookup` finds jobs by the ids that a person types, at the scheduler that issues such ids or in
-a cluster's database. `job_data` collects everything about one job once: its view, its efficiency,
+`job_data` finds jobs by the ids that a person types, at the scheduler that issues such ids or in a
+cluster's database, and collects everything about one job once: its view, its efficiency,
 its time series, the advice, and its energy shares on a shared node. The other modules render that:
 `job_text` one job on one screen, `job_table` several jobs with a line each, `job_pair` two jobs
 side by side, `job_document` the same for `--json`. `efficiency_text`, `node_usage` and

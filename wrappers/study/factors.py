@@ -1,12 +1,14 @@
-"""[factors], [baseline] and [place] of a study file."""
+"""[factors], [baseline], [place] and [study] scaling of a study file."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NoReturn
 
 from steelyard.analysis.base.level_names import NODE, has_names
+from steelyard.analysis.sources.study_files import SCALING_KINDS, Scaling
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.registry import Benchmark
 from steelyard.jobscripts.toml_table import shown
@@ -302,3 +304,68 @@ def read_place(
         level: {scheduler: split_options(entry, scheduler) for scheduler in entry.data}
         for level, entry in entries.items()
     }
+
+
+Factors = Mapping[str, tuple[Level, ...]]
+SCALINGS = '"strong", "weak", or { kind = "strong", over = ["threads"] }'
+
+
+def read_scaling(head: Table, factors: Factors) -> Scaling | None:
+    """Check `scaling` of [study]; return None when absent.
+
+    A condition's scale is the product of its levels of the factors `over`: by default those of
+    nodes, tasks_per_node and cpus_per_task that the study has."""
+    value = head.data.get("scaling")
+    if value is None:
+        return None
+    if not isinstance(value, str | dict):
+        head.wrong("scaling", value, SCALINGS)
+    table = Table(head.file, {"kind": value}, head.prefix + "scaling.")
+    if isinstance(value, dict):
+        table = head.table("scaling")
+    table.only(("kind", "over"))
+    kind = table.data.get("kind")
+    if kind not in SCALING_KINDS:
+        head.wrong("scaling", value, SCALINGS)
+    over = default_factors(head, factors) if "over" not in table.data else read_factor_names(table)
+    check_scaling_levels(head, over, factors)
+    return Scaling(str(kind), over)
+
+
+def default_factors(head: Table, factors: Factors) -> tuple[str, ...]:
+    """Return the study's factors that change a job's allocation."""
+    found = tuple(name for name in ALLOCATION if name in factors)
+    if not found:
+        head.fail(
+            "scaling",
+            f"[factors] has none of {', '.join(ALLOCATION)}: name the factors whose product is the "
+            'scale, such as { kind = "strong", over = ["threads"] }',
+        )
+    return found
+
+
+def read_factor_names(table: Table) -> tuple[str, ...]:
+    """Return the factors that `over` names."""
+    over = table.data["over"]
+    names = [over] if isinstance(over, str) else over
+    if not isinstance(names, list) or not names or not all(isinstance(one, str) for one in names):
+        table.wrong("over", over, 'a factor or a list of them, such as ["threads"]')
+    if len(set(names)) < len(names):
+        table.wrong("over", over, "each factor once")
+    return tuple(names)
+
+
+def check_scaling_levels(head: Table, over: Sequence[str], factors: Factors) -> None:
+    """Check that levels are whole numbers and that the study has several scales."""
+    for name in over:
+        if name not in factors:
+            head.fail("scaling", f"{name} is no factor{did_you_mean(name, factors)}")
+        for level in factors[name]:
+            if type(level) is not int or level < 1:
+                head.fail(
+                    "scaling",
+                    f"the factor {name} has the level {shown(level)}: expected whole numbers from "
+                    "1, of which a scale is made",
+                )
+    if math.prod(len(factors[name]) for name in over) < 2:
+        head.fail("scaling", f"{', '.join(over)}: one level only; expected two scales at least")

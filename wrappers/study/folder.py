@@ -1,20 +1,26 @@
-"""The study folder (docs/formats.md part 6): the paths in it, and how commands find it.
+"""The study folder (docs/formats.md part 6): the paths in it, how commands find it, and its lock.
 
 A study is named by its .toml file, by its folder, or by its name in the current folder.
-NAME@SESSION is one session of a repeated study; its folder is NAME.sessions/SESSION.study."""
+NAME@SESSION is one session of a repeated study; its folder is NAME.sessions/SESSION.study. One
+process at a time submits a study or changes its plan."""
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
+import socket
 import sys
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from steelyard.analysis.base import locks
 from steelyard.analysis.sources import study_files, study_sessions
 from steelyard.analysis.sources.study_sessions import Session
 from steelyard.jobscripts.plurals import counted
-from steelyard.wrappers.base.errors import UsageError, did_you_mean
+from steelyard.wrappers.base.errors import MissingError, UsageError, did_you_mean
 
 SUFFIX, SESSIONS = study_sessions.SESSION_SUFFIX, study_sessions.SUFFIX
 NAMED_SESSIONS = 5  # number of last sessions that an error lists
@@ -259,3 +265,44 @@ def find_only_study(folder: Path) -> Path:
         raise UsageError("no study in the current folder: name one, or `steelyard submit` one")
     names = ", ".join(study.name for study in studies)
     raise UsageError(f"which study? {names}")
+
+
+@contextlib.contextmanager
+def lock_study(study: StudyDir) -> Iterator[None]:
+    """Hold the study's lock. Raises UsageError if another submit holds it, MissingError if the file
+    system has no locks."""
+    study.path.mkdir(parents=True, exist_ok=True)
+    fd = os.open(study.lock, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        try:
+            locks.lock_file(fd)
+        except (BlockingIOError, PermissionError) as error:
+            who = os.pread(fd, 200, 0).decode(errors="replace").strip()
+            raise UsageError(f"{study.path}: another submit is at work ({who})") from error
+        except OSError as error:
+            if error.errno not in locks.NO_LOCKS:
+                raise
+            raise MissingError(
+                f"{study.lock} cannot be locked ({error.strerror}): {locks.NO_LOCKS_ADVICE}"
+            ) from error
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()} {socket.gethostname()}\n".encode(), 0)
+        yield
+        os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def read_lock_holder(study: StudyDir) -> tuple[int, str] | None:
+    """Return process id and host of the submit that holds the lock, or None."""
+    try:
+        fd = os.open(study.lock, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    try:
+        if not locks.is_locked(fd):
+            return None
+        fields = os.pread(fd, 200, 0).decode(errors="replace").split()
+    finally:
+        os.close(fd)
+    return (int(fields[0]), fields[1]) if len(fields) == 2 and fields[0].isdigit() else (0, "?")

@@ -22,7 +22,7 @@ from steelyard.analysis.sources.study_files import PLAN_FORMAT, PLAN_VERSION
 from steelyard.analysis.sources.study_sessions import Session
 from steelyard.jobscripts.plurals import counted, inflect
 from steelyard.wrappers.base.errors import UsageError
-from steelyard.wrappers.study.benchmark_variants import Variant
+from steelyard.wrappers.study.benchmarks import Variant
 from steelyard.wrappers.study.factors import Level
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study

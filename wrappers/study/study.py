@@ -20,12 +20,11 @@ from steelyard.wrappers.study import benchmarks as study_benchmarks
 from steelyard.wrappers.study import factors as study_factors
 from steelyard.wrappers.study import folder as study_folder
 from steelyard.wrappers.study import job_settings
-from steelyard.wrappers.study.benchmark_variants import Variant
-from steelyard.wrappers.study.factors import Level
+from steelyard.wrappers.study.benchmarks import Variant
+from steelyard.wrappers.study.factors import Level, read_scaling
 from steelyard.wrappers.study.folder import PLAN, derive_folder
 from steelyard.wrappers.study.job_settings import Job
 from steelyard.wrappers.study.levels import EACH, Drawn
-from steelyard.wrappers.study.scaling import read_scaling
 from steelyard.wrappers.study.table_reader import Table
 
 SECTIONS = ("study", "job", "factors", "baseline", "place", "benchmark")

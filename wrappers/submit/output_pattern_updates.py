@@ -16,8 +16,8 @@ from steelyard.analysis.sources.study_sessions import SUFFIX as SESSIONS
 from steelyard.analysis.sources.study_sessions import find_session, is_session
 from steelyard.wrappers.base.errors import MissingError, UsageError
 from steelyard.wrappers.schedulers import ledger
-from steelyard.wrappers.study import plan, study, study_lock
-from steelyard.wrappers.study.folder import SUFFIX, StudyDir
+from steelyard.wrappers.study import plan, study
+from steelyard.wrappers.study.folder import SUFFIX, StudyDir, lock_study
 from steelyard.wrappers.study.planned_run import Run
 
 
@@ -30,7 +30,7 @@ def update_plan(study_dir: Path, given: str | None) -> Iterator[str]:
         recorded_levels = study.read_drawn_levels(file, study_dir)
         now = study.load_study(file, recorded_levels)
         before = study.parse_study(folder.toml.read_bytes(), folder.toml, recorded_levels)
-        with study_lock.lock_study(folder):
+        with lock_study(folder):
             yield from write_plan(folder, before, now)
     except (UsageError, MissingError, OSError) as error:
         yield f"{error}: figures are read as the last submit had them"

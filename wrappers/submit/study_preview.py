@@ -15,8 +15,7 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers.available_nodes import AvailableNodes
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
 from steelyard.wrappers.study import sessions
-from steelyard.wrappers.study.benchmark_variants import variants_without_factor
-from steelyard.wrappers.study.benchmarks import list_uncompared
+from steelyard.wrappers.study.benchmarks import list_uncompared, variants_without_factor
 from steelyard.wrappers.study.factors import PLACED, has_mpi
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job_settings import ALLOCATION
@@ -24,7 +23,6 @@ from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import (
     cost_estimate,
-    image_checks,
     node_kernel_checks,
     program_checks,
     scheduler_checks,
@@ -140,7 +138,7 @@ def find_local_problems(
         yield Problem(str(error), sure=True)
     for why in launcher_checks.list_missing(launchers):
         yield Problem(f"{'here' if sure else 'here, and maybe on the nodes too'}: {why}", sure)
-    for why in image_checks.find_missing_programs(study.benchmarks(), runs):
+    for why in program_checks.find_missing_in_images(study.benchmarks(), runs):
         yield Problem(why, sure=False)
     if sure:
         for conditions in dict.fromkeys(netem.make_conditions(run.condition) for run in runs):

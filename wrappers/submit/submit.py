@@ -16,8 +16,8 @@ from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.schedulers import ledger
 from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.schedulers.base import Batch, Scheduler
-from steelyard.wrappers.study import plan, sessions, study_lock
-from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study import plan, sessions
+from steelyard.wrappers.study.folder import StudyDir, lock_study
 from steelyard.wrappers.study.planned_run import Run
 from steelyard.wrappers.study.study import Study
 from steelyard.wrappers.submit import (
@@ -75,7 +75,7 @@ def submit(
             print_message(f"{'would be refused' if problem.sure else 'warning'}: {problem.text}")
         scripts += preview.render_scripts()
         return make_outcome(study, folder, scheduler, preview.runs, preview.batches, [], begin)
-    with study_lock.lock_study(folder):
+    with lock_study(folder):
         recovered = recover_submissions(folder, study.name, scheduler)
         study = stop_rule.grow_study(study, folder, print_message)
         runs, states = load_plan(study, folder)

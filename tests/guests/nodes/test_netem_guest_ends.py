@@ -15,7 +15,7 @@ import pytest
 from tests.guests.nodes.netem_guests import address, states, submit, tree
 from tests.throwaway_lab import Lab, until
 
-from steelyard.wrappers.cluster import daemon_start, guest_start
+from steelyard.wrappers.cluster import daemons, guest_start
 from steelyard.wrappers.cluster.cluster import Cluster
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
@@ -126,9 +126,7 @@ def reboot(cluster: Cluster, left: str) -> None:
     assert network is not None
     cluster.state.daemons.remove(old.daemon)
     (old.dir / "ready").unlink()
-    starter = daemon_start.Starter(
-        ClusterConfig(dir=cluster.dir), cluster.state, cluster.environment()
-    )
+    starter = daemons.Starter(ClusterConfig(dir=cluster.dir), cluster.state, cluster.environment())
     line = guest_start.launch_line(cluster.dir, NODE, network, ClusterConfig.memory_mb)
     starter.launch(f"guest.{NODE}", line, console=old.dir / "console", output=old.console)
     guest = cluster.find_guest(NODE)

@@ -21,7 +21,7 @@ import pytest
 from tests.throwaway_lab import LATE, STILL_RUNNING, is_whole, until
 
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import cluster_state, daemon_processes
+from steelyard.wrappers.cluster import daemons
 from steelyard.wrappers.cluster.cluster_config import NAMESPACES, Layout
 
 # Its cluster is its own, but it measures: in the half that is left alone.
@@ -103,8 +103,8 @@ def done() -> Iterator[Done]:
 def nothing_is_left(root: Path) -> None:
     """Assert that the cluster left no process, no network and no guest's memory."""
     at = Layout(root / "build/demo-cluster")
-    assert daemon_processes.find_leftovers(at.slurm_conf) == []
-    state = cluster_state.load_state(at.dir)
+    assert daemons.find_leftovers(at.slurm_conf) == []
+    state = daemons.load_state(at.dir)
     assert state is not None
     assert (state.daemons, state.network) == ([], None)
     assert not [

@@ -20,9 +20,9 @@ from tests.unit.submit.paper_slurm import finish
 
 from steelyard.analysis.base import file_changes
 from steelyard.wrappers.cluster.guest_control import Guest
-from steelyard.wrappers.submit import state_cache
+from steelyard.wrappers.submit import run_state
 
-RUNS = state_cache.FEWEST + 20
+RUNS = run_state.FEWEST + 20
 STEELYARD = Path(sys.executable).with_name("steelyard")
 PLACE = "/mnt/share"
 
@@ -54,7 +54,7 @@ class Shared:
 
     def noted(self) -> int:
         """Return the runs in the notes, as the other node sees them."""
-        text = shell(self.there, f"cat {self.study}/{state_cache.FILE}")
+        text = shell(self.there, f"cat {self.study}/{run_state.CACHE_FILE}")
         return len(json.loads(text.partition("\n")[2])["runs"])
 
 

@@ -20,7 +20,7 @@ from tests.throwaway_lab import LATE, Lab, is_late, is_whole, until
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import cluster_state, daemon_processes, guest_kvm
+from steelyard.wrappers.cluster import daemons, guest_kvm
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout, Network
 
@@ -177,7 +177,7 @@ def assert_nothing_is_left(folder: Path, network: Network) -> None:
     assert virtual_network.list_processes(network) == []
     assert not network.namespace.exists()
     assert not Path("/sys/class/net", network.name).exists()
-    assert daemon_processes.find_leftovers(Layout(folder).slurm_conf) == []
+    assert daemons.find_leftovers(Layout(folder).slurm_conf) == []
     mark = f"{folder}/".encode()
     assert not [pid for pid, words in each_process("cmdline") if mark in words]
     # Another cluster's guest that starts at this moment has one for an instant.
@@ -205,7 +205,7 @@ def test_a_start_that_is_broken_off_leaves_nothing(folder: Path, sign: signal.Si
     with subprocess.Popen([*line, "--virtual", "1", "--memory", "384", "--no-plugin"]) as starter:
         until(lambda: (folder / "guests" / "v1" / "console.log").exists(), "the guest starts")
         time.sleep(0.5)
-        state = cluster_state.load_state(folder)
+        state = daemons.load_state(folder)
         assert state is not None
         assert state.network is not None
         starter.send_signal(sign)

@@ -17,7 +17,7 @@ from tests.guests.nodes.test_virtual import assert_nothing_is_left
 from tests.throwaway_lab import Lab, until
 
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import daemon_start, guest_kvm
+from steelyard.wrappers.cluster import daemons, guest_kvm
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -45,7 +45,7 @@ def emulated() -> Iterator[pytest.MonkeyPatch]:
         patch.setattr(guest_kvm, "ACCELERATOR", ("-accel", "tcg", "-cpu", "max"))
         patch.setattr(guest_kvm, "missing_support", lambda: "")
         patch.setattr(guest_kvm, "find_kernel", lambda: kernel)
-        patch.setattr(daemon_start, "START_LIMIT_S", START_S)
+        patch.setattr(daemons, "START_LIMIT_S", START_S)
         yield patch
 
 

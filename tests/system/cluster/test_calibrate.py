@@ -19,13 +19,13 @@ import pytest
 from tests.throwaway_lab import command_line, until
 
 from steelyard.wrappers.base import programs
-from steelyard.wrappers.calibrate import job_results, jobs, known_loads, table_output
+from steelyard.wrappers.calibrate import job_system, jobs, known_loads
+from steelyard.wrappers.calibrate.job_system import LaunchMethod
 from steelyard.wrappers.calibrate.known_loads import KnownLoad
-from steelyard.wrappers.calibrate.launch_method import LaunchMethod
 from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
-from steelyard.wrappers.calibrate.table import RECORD, STATED, Cell, Table
+from steelyard.wrappers.calibrate.table import RECORD, STATED, Cell, Table, format_detail
 from steelyard.wrappers.cluster import cluster as throwaway
-from steelyard.wrappers.cluster import daemon_processes
+from steelyard.wrappers.cluster import daemons
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout
 
 PATIENCE_S = 120.0  # a loaded machine
@@ -70,7 +70,7 @@ def site(request: pytest.FixtureRequest) -> Iterator[jobs.Site]:
 
 def outside(table: Table) -> list[str]:
     """What is wrong, in words."""
-    cells = [f"{c.launch_method}: {' | '.join(table_output.format_detail(c))}" for c in table.wrong]
+    cells = [f"{c.launch_method}: {' | '.join(format_detail(c))}" for c in table.wrong]
     return cells + [f"{entry.launch_method}: {entry.reason}" for entry in table.troubles]
 
 
@@ -118,7 +118,7 @@ def killed_extern(site: jobs.Site, job: str) -> Iterator[None]:
     conf = Layout(site.record_dirs[0].parent).slurm_conf
     (stepd,) = (
         daemon.pid
-        for daemon in daemon_processes.find_leftovers(conf)
+        for daemon in daemons.find_leftovers(conf)
         if command_line(daemon.pid).startswith(f"slurmstepd: [{job}.extern]")
     )
     (sleeper,) = Path(f"/proc/{stepd}/task/{stepd}/children").read_text().split()
@@ -155,7 +155,7 @@ def test_records_on_the_nodes_own_disks_are_fetched_by_a_job(site: jobs.Site) ->
     jobs.wait_for_attempts([attempt])
     (job,) = attempt.list_jobs()
     reports = site.system.query_reports([job])[job]
-    seen = job_results.read_records(site.record_dirs, job)
+    seen = job_system.read_records(site.record_dirs, job)
     # Here both nodes see the files of both.
     found = site.system.fetch_records(site.record_dirs[0], job, reports)
     assert len(seen) == 2

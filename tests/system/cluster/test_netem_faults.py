@@ -17,7 +17,7 @@ import pytest
 from tests.system.cluster.netem_lab import RATE, a_device, tree, wait_undone
 from tests.throwaway_lab import Lab, command_line, until
 
-from steelyard.wrappers.cluster import daemon_start
+from steelyard.wrappers.cluster import daemons
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig
 
 TRIES = int(os.environ.get("STEELYARD_FAULT_TRIES", "1"))
@@ -87,7 +87,7 @@ def slurmd(lab: Lab) -> int:
 
 def restart_slurmd(lab: Lab) -> None:
     """Restart slurmd as a service manager does."""
-    starter = daemon_start.Starter(
+    starter = daemons.Starter(
         ClusterConfig(dir=lab.cluster.dir), lab.cluster.state, lab.cluster.environment()
     )
     starter.start_slurmd(NODE)

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from tests.unit.cluster.test_cluster import state_of
 
-from steelyard.wrappers.base import process_folder
-from steelyard.wrappers.cluster import cluster, cluster_state, daemon_processes
-from steelyard.wrappers.cluster.daemon_processes import Daemon
+from steelyard.wrappers.base import leftovers
+from steelyard.wrappers.cluster import cluster, daemons
+from steelyard.wrappers.cluster.daemons import Daemon
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 def test_a_process_id_that_belongs_to_somebody_else_now_is_not_ended(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    ticks = process_folder.read_start_ticks(sleeper.pid)
+    ticks = leftovers.read_start_ticks(sleeper.pid)
     assert ticks is not None
     stranger = Daemon("slurmctld", sleeper.pid, ticks - 1)
     state_of(tmp_path, stranger).save()
@@ -40,7 +40,7 @@ def test_a_process_id_that_belongs_to_somebody_else_now_is_not_ended(
 def test_nothing_is_ended_after_the_machine_was_started_anew(
     tmp_path: Path, sleeper: subprocess.Popen[bytes]
 ) -> None:
-    ticks = process_folder.read_start_ticks(sleeper.pid)
+    ticks = leftovers.read_start_ticks(sleeper.pid)
     assert ticks is not None
     state = state_of(tmp_path, Daemon("slurmctld", sleeper.pid, ticks))
     state.boot_id = "another"
@@ -54,15 +54,15 @@ def test_down_ends_what_was_started_and_may_be_repeated(tmp_path: Path) -> None:
     stubborn = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert stubborn.stdout is not None
     assert stubborn.stdout.readline() == b"1\n", "it ignores SIGTERM by now"
-    ticks = process_folder.read_start_ticks(stubborn.pid)
+    ticks = leftovers.read_start_ticks(stubborn.pid)
     assert ticks is not None
     daemon = Daemon("munged", stubborn.pid, ticks)
     state_of(tmp_path, daemon).save()
-    loaded = cluster_state.load_state(tmp_path)
+    loaded = daemons.load_state(tmp_path)
     assert loaded is not None
     assert loaded.daemons == [daemon]
     begin = time.monotonic()
-    assert daemon_processes.end_daemons([daemon], patience_s=0.3) == []
+    assert daemons.end_daemons([daemon], patience_s=0.3) == []
     assert time.monotonic() - begin >= 0.3, "SIGTERM was ignored: SIGKILL after the patience"
     with stubborn:
         stubborn.wait()
@@ -75,7 +75,7 @@ def test_a_zombie_is_not_alive() -> None:
     if pid == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-    assert process_folder.read_start_ticks(pid) is None
+    assert leftovers.read_start_ticks(pid) is None
     os.waitpid(pid, 0)
 
 
@@ -89,9 +89,9 @@ def test_what_a_killed_extern_step_leaves_behind_is_ended_with_the_cluster(tmp_p
     ):
         try:
             until = time.monotonic() + 90
-            while time.monotonic() < until and len(daemon_processes.find_leftovers(conf)) != 1:
+            while time.monotonic() < until and len(daemons.find_leftovers(conf)) != 1:
                 time.sleep(0.02)
-            assert [daemon.pid for daemon in daemon_processes.find_leftovers(conf)] == [ours.pid]
+            assert [daemon.pid for daemon in daemons.find_leftovers(conf)] == [ours.pid]
         finally:
             ours.kill()
             other.kill()

@@ -19,7 +19,7 @@ from steelyard.analysis.base.errors import UsageError
 from steelyard.analysis.job import job_lookup
 from steelyard.analysis.summary import parquet_summary
 from steelyard.jobscripts.registry import Benchmark
-from steelyard.wrappers.submit.state_cache import StateCache
+from steelyard.wrappers.submit.run_state import StateCache
 
 query, run_id = HELP.query, HELP.run_id
 HANG_S = 120  # far more than any of these takes; a hang has no end at all

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.wrappers.study import study_lock
-from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.folder import StudyDir, lock_study
 
 query, run_id = HELP.query, HELP.run_id
 
@@ -110,7 +109,7 @@ def local_run(study: Any) -> str:
 
 def test_a_local_run_runs_as_long_as_its_submit_does(study: Any) -> None:
     run = local_run(study)
-    with study_lock.lock_study(StudyDir(study.dir)):
+    with lock_study(StudyDir(study.dir)):
         study.collect()
     assert ("local.1", "running") in attempts(study, run)
     study.collect()

@@ -16,7 +16,7 @@ from steelyard.wrappers.base.programs import find_node_program
 from steelyard.wrappers.doctor import local_node, node_groups
 from steelyard.wrappers.doctor.remote_nodes import Answer
 from steelyard.wrappers.sweep import sweep
-from steelyard.wrappers.sweep.removal import SweepRequest
+from steelyard.wrappers.sweep.sweep import SweepRequest
 
 MANY = 100_000
 DAY_S = 86400

@@ -16,8 +16,8 @@ from tests.unit.somebody import open_way
 from tests.waiting import wait_for
 
 from steelyard.jobscripts import registry
+from steelyard.wrappers.launchers import launcher_checks as launcher_trials
 from steelyard.wrappers.launchers import launcher_grammar
-from steelyard.wrappers.launchers import trial_containers as launcher_trials
 
 from .launcher_lab import (
     CONF,

@@ -14,8 +14,8 @@ import pytest
 from tests.processes import each_process
 from tests.waiting import wait_for
 
+from steelyard.wrappers.base import leftovers
 from steelyard.wrappers.base import leftovers as run_left
-from steelyard.wrappers.base import process_folder
 from steelyard.wrappers.commands import cli
 
 from .launcher_lab import docker
@@ -75,9 +75,9 @@ def test_folders_of_runs_that_were_killed_are_removed(
 ) -> None:
     """Not those of runs that live, of another namespace of process ids, of somebody else."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    alive = f"{os.getpid()}-{process_folder.read_start_ticks(os.getpid())}"
+    alive = f"{os.getpid()}-{leftovers.read_start_ticks(os.getpid())}"
     gone = f"{os.getpid()}-1"
-    here = process_folder.pid_namespace()
+    here = leftovers.pid_namespace()
     names = [f"{alive}-{here}-a", f"{gone}-{here}-b", f"{gone}-1-c", "x", f"{gone}-{here}-d"]
     for name in names:
         (tmp_path / f"steelyard-run-{name}").mkdir()

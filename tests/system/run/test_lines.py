@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from steelyard.wrappers.run import measured_command
+from steelyard.wrappers.run import run_plan
 
 # Split by us, and by sh: must be the same words.
 PLAIN = [
@@ -21,7 +21,7 @@ PLAIN = [
 
 @pytest.mark.parametrize("text", PLAIN)
 def test_a_line_without_shell_syntax_is_split_as_sh_splits_it(text: str) -> None:
-    found = measured_command.parse_line(text, "sh")
+    found = run_plan.parse_line(text, "sh")
     assert found.shell is None
     by_sh = subprocess.run(["sh", "-c", text], capture_output=True, check=True).stdout
     assert subprocess.run(found.argv, capture_output=True, check=True).stdout == by_sh
@@ -30,5 +30,5 @@ def test_a_line_without_shell_syntax_is_split_as_sh_splits_it(text: str) -> None
 def test_a_program_with_a_blank_in_its_name_is_one(tmp_path: pytest.TempPathFactory) -> None:
     program = f"{tmp_path}/my app"
     subprocess.run(["cp", "/bin/true", program], check=True)
-    assert not measured_command.has_command_lines([program])
-    assert measured_command.has_command_lines([f"{program} x"])
+    assert not run_plan.has_command_lines([program])
+    assert run_plan.has_command_lines([f"{program} x"])

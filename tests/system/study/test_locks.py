@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.wrappers.study import study_lock
-from steelyard.wrappers.study.folder import StudyDir
+from steelyard.wrappers.study.folder import StudyDir, lock_study, read_lock_holder
 
 Write = Callable[..., Path]
 
@@ -106,17 +105,17 @@ def test_who_asks_for_the_lock_keeps_nobody_from_it(
 ) -> None:
     """`steelyard status` is just looking, when a submit begins."""
     study = StudyDir(tmp_path / "x.study")
-    with study_lock.lock_study(study):
-        assert study_lock.read_lock_holder(study) == (os.getpid(), os.uname().nodename)
+    with lock_study(study):
+        assert read_lock_holder(study) == (os.getpid(), os.uname().nodename)
     real, begun = os.close, []
 
     def close(fd: int) -> None:
         if not begun:
             begun.append(fd)
-            with study_lock.lock_study(study):
+            with lock_study(study):
                 pass
         real(fd)
 
     monkeypatch.setattr(os, "close", close)
-    assert study_lock.read_lock_holder(study) is None
+    assert read_lock_holder(study) is None
     assert begun

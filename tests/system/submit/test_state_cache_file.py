@@ -13,20 +13,20 @@ from tests.unit.somebody import open_way
 from tests.unit.submit.ended_study import RUNS, told
 from tests.unit.submit.test_state_cache_file import study as study  # noqa: PLC0414 - a fixture
 
-from steelyard.wrappers.submit import state_cache
+from steelyard.wrappers.submit import run_state
 
 NOBODY = 65534
 LOOK = """
 import sys
 from pathlib import Path
 from steelyard.analysis.base import file_changes
-from steelyard.wrappers.submit import state_cache, status
-state_cache.FEWEST, file_changes.RACE_NS = 1, 0
+from steelyard.wrappers.submit import run_state, status
+run_state.FEWEST, file_changes.RACE_NS = 1, 0
 study = Path(sys.argv[1])
 for _ in range(int(sys.argv[2])):
     found = status.read_progress(study)
     print(found.done, found.failed)
-    (study / state_cache.FILE).unlink(missing_ok=True)
+    (study / run_state.CACHE_FILE).unlink(missing_ok=True)
 """
 
 
@@ -46,7 +46,7 @@ def test_several_looks_at_once_say_the_same(study: Path) -> None:
         assert out.splitlines() == [f"{RUNS - 2} 2"] * times
     told(study)
     left = {path.name for path in study.iterdir()}
-    assert left == {"plan.json", "runs", state_cache.FILE}
+    assert left == {"plan.json", "runs", run_state.CACHE_FILE}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes somebody else")

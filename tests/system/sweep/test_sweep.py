@@ -20,7 +20,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from steelyard.wrappers.sweep import sweep
-from steelyard.wrappers.sweep.sweep_report import SweepRequest
+from steelyard.wrappers.sweep.sweep import SweepRequest
 calls, last, every = 0, int(sys.argv[2]), int(sys.argv[3])
 CALLS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.chown")
 def event(name, args):

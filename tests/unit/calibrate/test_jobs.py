@@ -13,15 +13,13 @@ from tests.unit.calibrate.test_table import result
 
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import calibration, jobs
-from steelyard.wrappers.calibrate.job_results import Report
-from steelyard.wrappers.calibrate.job_system import JobSystem
+from steelyard.wrappers.calibrate.job_system import JobSystem, Report
 from steelyard.wrappers.calibrate.known_loads import Result
 from steelyard.wrappers.calibrate.pbs_jobs import PbsJobs
 from steelyard.wrappers.calibrate.slurm_jobs import SlurmJobs
 from steelyard.wrappers.calibrate.table import Cell, Table, Trouble
 from steelyard.wrappers.schedulers.pbs import script
-from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
-from steelyard.wrappers.schedulers.pbs.torque import Torque
+from steelyard.wrappers.schedulers.pbs.dialects import OpenPbs, Torque
 from steelyard.wrappers.schedulers.retries import CommandError
 
 LOAD, OPTIONS = Path("/d/a b/load"), ("-qshort", "--x=y")

@@ -12,13 +12,12 @@ from tests.unit.calibrate.test_table import MIB, result
 
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.calibrate import job_results, known_loads, limits, pbs_jobs, table
+from steelyard.wrappers.calibrate import job_system, known_loads, limits, pbs_jobs, table
 from steelyard.wrappers.calibrate.known_loads import KnownLoad, Result
 from steelyard.wrappers.calibrate.table import Cell
 from steelyard.wrappers.calibrate.truth_comparison import StartCells
 from steelyard.wrappers.schedulers.pbs import command, script
-from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
-from steelyard.wrappers.schedulers.pbs.torque import Torque
+from steelyard.wrappers.schedulers.pbs.dialects import OpenPbs, Torque
 from steelyard.wrappers.schedulers.retries import CommandError
 
 
@@ -56,7 +55,7 @@ def cells(
 ) -> list[Cell]:
     system = pbs_jobs.PbsJobs(Path("/load"))
     method = system.script_method("qsub", KnownLoad("load", (), tuple(quantities)))
-    starts = job_results.list_starts(
+    starts = job_system.list_starts(
         results, records, [pbs_jobs.parse_report(about)], system.no_report, is_restarted
     )
     return [cell for start in starts for cell in StartCells(system, method, start).list_cells()]
@@ -127,7 +126,7 @@ def test_the_ends_of_counted_processes_are_in_the_servers_totals_too() -> None:
     io = {"source": "bpf", "rchar_bytes": 1_112_145, "wchar_bytes": 1_001_303}
     measured = record("n1", cpu={"cpu_s": 0.6351}, io=io, bpf={"missed_ends": 0})
     mine = result("1.vm", "0", cpu_us=595_300)
-    (start,) = job_results.list_starts(
+    (start,) = job_system.list_starts(
         [mine], [measured], [pbs_jobs.parse_report(about)], system.no_report, is_restarted=False
     )
     found = list(StartCells(system, system.script_method("qsub", load), start).list_cells())
@@ -141,7 +140,7 @@ def test_the_ends_of_processes_are_in_a_cgroups_count_too() -> None:
     cpu = {"cpu_s": 0.7267, "source": "cgroup1"}
     measured = record("n1", cpu=cpu, io={"source": "reaped"})
     mine = result("1.vm", "0", cpu_us=662_100)
-    (start,) = job_results.list_starts(
+    (start,) = job_system.list_starts(
         [mine], [measured], [pbs_jobs.parse_report({"exec_host": "n1/0"})], system.no_report,
         is_restarted=False,
     )  # fmt: skip
@@ -158,7 +157,7 @@ def test_what_pbs_mom_did_before_a_task_may_be_missing(written: int, verdict: st
     io = {"source": "bpf", "rchar_bytes": 5_145_144, "wchar_bytes": written}
     measured = record("n1", io=io, bpf={"missed_ends": 0})
     mine = result("1.vm", "0", write_calls_bytes=4_049_892)
-    (start,) = job_results.list_starts(
+    (start,) = job_system.list_starts(
         [mine], [measured], [pbs_jobs.parse_report({"exec_host": "n1/0"})], system.no_report,
         is_restarted=False,
     )  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from tests.unit.calibrate.test_table import result
 
 from steelyard.analysis.sources import sacct
-from steelyard.wrappers.calibrate import job_results, slurm_jobs
-from steelyard.wrappers.calibrate.job_results import Report
+from steelyard.wrappers.calibrate import job_system, slurm_jobs
+from steelyard.wrappers.calibrate.job_system import Report
 
 
 def test_a_row_of_the_accounting() -> None:
@@ -60,7 +60,7 @@ def test_each_start_has_its_own_extern_step(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_records_one_after_another() -> None:
     text = '{"node": "n1"}\n{"node": "n2", "io": {}}\ncat: nothing\n{"cut'
-    assert [found["node"] for found in job_results.split_documents(text)] == ["n1", "n2"]
+    assert [found["node"] for found in job_system.split_documents(text)] == ["n1", "n2"]
 
 
 def test_each_start_has_its_own_record_and_report() -> None:
@@ -73,11 +73,11 @@ def test_each_start_has_its_own_record_and_report() -> None:
     reports = [Report(True, 3, ("n1",)), Report(True, 5, ("n2",))]
     found = [
         ([one.node for one in start.results], start.records, start.report, start.is_last)
-        for start in job_results.list_starts(results, records, reports, Report(True, None), True)
+        for start in job_system.list_starts(results, records, reports, Report(True, None), True)
     ]
     assert found == [
         (["n1"], records[1:], reports[0], False),
         (["n2"], records[:1], reports[1], True),
     ]
-    (only,) = job_results.list_starts(results, records, reports[:1], Report(True, None), False)
+    (only,) = job_system.list_starts(results, records, reports[:1], Report(True, None), False)
     assert (len(only.results), len(only.records), only.is_last) == (2, 2, True)

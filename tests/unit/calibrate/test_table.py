@@ -13,15 +13,13 @@ import pytest
 from steelyard.analysis.sources.records import find_number
 from steelyard.facts import json_fields
 from steelyard.wrappers.calibrate import (
-    job_results,
+    job_system,
     known_loads,
     slurm_jobs,
     table,
-    table_output,
     truth_comparison,
 )
-from steelyard.wrappers.calibrate.job_results import Report, Start
-from steelyard.wrappers.calibrate.launch_method import LaunchMethod
+from steelyard.wrappers.calibrate.job_system import LaunchMethod, Report, Start
 from steelyard.wrappers.calibrate.table import ACCOUNTING, Cell, Limit, Table, Trouble
 
 MIB = 2**20
@@ -72,9 +70,9 @@ def test_a_scale_is_right_only_where_something_was_measured_and_nothing_wrong() 
 
 def test_a_launch_method_without_a_result_does_not_make_the_scale_wrong() -> None:
     failed = [Trouble("salloc", "its jobs had not ended after 600 s", failed=True)]
-    line = table_output.format_verdict(Table([cell(1000)], failed))
+    line = table.format_verdict(Table([cell(1000)], failed))
     assert "NOT right" not in line and line.endswith("not all that was begun could be measured")
-    assert table_output.format_verdict(Table([cell(1000), cell(7)], failed)).endswith("NOT right")
+    assert table.format_verdict(Table([cell(1000), cell(7)], failed)).endswith("NOT right")
 
 
 def result(job: str = "7", node: str = "n1", **more: float) -> known_loads.Result:
@@ -238,7 +236,7 @@ def test_no_comment_of_any_job_is_a_trouble() -> None:
 
 def test_a_job_without_accounting_is_red() -> None:
     started = {**record(), "start_unix_s": 100.0}
-    (start,) = job_results.list_starts([result()], [started], [], SYSTEM.no_report, False)
+    (start,) = job_system.list_starts([result()], [started], [], SYSTEM.no_report, False)
     assert wrong(cells_of(start)) == {(one.name, "accounting") for one in table.USUAL}
 
 
@@ -282,18 +280,18 @@ def test_truth_is_what_every_process_counted() -> None:
 
 def test_every_wrong_number_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     whole = Table(judged(record(), comment() | {"cpu_s": 0.602}), [Trouble("het job", "no nodes")])
-    table_output.print_table(whole, everything=False)
+    table.print_table(whole, everything=False)
     printed = capsys.readouterr().out
     assert "0.6020" in printed and "+0.3020" in printed and "0.3000" in printed
     assert "not possible here: het job: no nodes" in printed
     assert "this scale is NOT right" in printed
-    document = table_output.as_json(whole, {"host": "h"})
+    document = table.as_json(whole, {"host": "h"})
     assert json.loads(json.dumps(document))["correct"] is False
     assert document["counts"]["WRONG"] == 1
     facts = {"when": "", "host": "h", "kernel": "6.1", "cpus": 2, "load_average": 0.1}
-    assert json_fields.compare("calibration", table_output.as_json(whole, facts)) == []
+    assert json_fields.compare("calibration", table.as_json(whole, facts)) == []
     assert [c["quantity"] for c in document["cells"] if c["verdict"] == "WRONG"] == ["CPU"]
-    page = table_output.render_page(whole, {"host": "h<1>"})
+    page = table.render_page(whole, {"host": "h<1>"})
     assert '<td class="WRONG">WRONG</td>' in page and "h&lt;1&gt;" in page
     assert "0.6020" in page and "<script" not in page and "http" not in page
 

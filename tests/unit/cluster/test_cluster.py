@@ -9,15 +9,9 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.wrappers.cluster import (
-    cluster,
-    cluster_state,
-    config_files,
-    daemon_start,
-)
+from steelyard.wrappers.cluster import cluster, cluster_config, daemons
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Ports
-from steelyard.wrappers.cluster.cluster_state import State
-from steelyard.wrappers.cluster.daemon_processes import Daemon
+from steelyard.wrappers.cluster.daemons import Daemon, State
 from steelyard.wrappers.commands import cli
 
 PORTS = Ports(20001, 20002, (20003, 20004, 20005))
@@ -33,7 +27,7 @@ def lines(text: str) -> dict[str, str]:
 
 
 def test_nodes_have_names_features_and_ports_of_their_own(config: ClusterConfig) -> None:
-    text = config_files.slurm_conf(config, PORTS)
+    text = cluster_config.slurm_conf(config, PORTS)
     nodes = re.findall(r"NodeName=(\S+) .*Port=(\d+) CPUs=3 RealMemory=\d+ Feature=(\S+)", text)
     assert nodes == [
         ("n1", "20003", "physical"),
@@ -43,16 +37,16 @@ def test_nodes_have_names_features_and_ports_of_their_own(config: ClusterConfig)
 
 
 def test_everything_listens_on_the_loopback_address_only(config: ClusterConfig) -> None:
-    conf = lines(config_files.slurm_conf(config, PORTS))
+    conf = lines(cluster_config.slurm_conf(config, PORTS))
     assert conf["CommunicationParameters"] == "NoInAddrAny,NoCtldInAddrAny"
     assert conf["SlurmctldHost"].endswith("(127.0.0.1)")
-    dbd = lines(config_files.slurmdbd_conf(config, PORTS))
+    dbd = lines(cluster_config.slurmdbd_conf(config, PORTS))
     assert dbd["CommunicationParameters"] == "NoInAddrAny"
     assert dbd["DbdAddr"] == "127.0.0.1"
 
 
 def test_every_file_lies_in_the_folder(config: ClusterConfig) -> None:
-    texts = config_files.slurm_conf(config, PORTS), config_files.slurmdbd_conf(config, PORTS)
+    texts = cluster_config.slurm_conf(config, PORTS), cluster_config.slurmdbd_conf(config, PORTS)
     for text in texts:
         paths = re.findall(r"=(?:socket=)?(/\S+)", text)
         assert paths
@@ -60,9 +54,9 @@ def test_every_file_lies_in_the_folder(config: ClusterConfig) -> None:
 
 
 def test_contain_is_the_default_and_can_be_left_out(config: ClusterConfig, tmp_path: Path) -> None:
-    assert lines(config_files.slurm_conf(config, PORTS))["PrologFlags"] == "Contain"
+    assert lines(cluster_config.slurm_conf(config, PORTS))["PrologFlags"] == "Contain"
     without = ClusterConfig(dir=tmp_path, physical_nodes=3, virtual_nodes=0, contain=False)
-    assert "PrologFlags" not in config_files.slurm_conf(without, PORTS)
+    assert "PrologFlags" not in cluster_config.slurm_conf(without, PORTS)
 
 
 @pytest.mark.parametrize(
@@ -77,13 +71,13 @@ def test_contain_is_the_default_and_can_be_left_out(config: ClusterConfig, tmp_p
 def test_cgroup_conf_holds_only_what_the_release_knows(
     proctrack: str, version: tuple[int, int], text: str
 ) -> None:
-    assert config_files.cgroup_conf(ClusterConfig(proctrack=proctrack), version) == text
+    assert cluster_config.cgroup_conf(ClusterConfig(proctrack=proctrack), version) == text
 
 
 def test_the_plugins_line_names_folders_and_rate(config: ClusterConfig) -> None:
-    assert not re.search("(?m)^[^#]", config_files.plugstack_conf(config))
+    assert not re.search("(?m)^[^#]", cluster_config.plugstack_conf(config))
     with_plugin = ClusterConfig(dir=config.dir, plugin=Path("/x.so"), sample_rate_hz=0.5)
-    text = config_files.plugstack_conf(with_plugin)
+    text = cluster_config.plugstack_conf(with_plugin)
     assert text == (
         f"optional {config.dir}/lib/spank_steelyard.so record_dir={config.dir}/records "
         f"run_dir={config.dir}/run/steelyard node_program={config.dir}/lib/steelyard-node "
@@ -126,12 +120,12 @@ def test_one_that_was_interrupted_can_be_started_again(
         (config.dir / "log").mkdir(parents=True, exist_ok=True)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(daemon_start, "check_programs", lambda: None)
-    monkeypatch.setattr(daemon_start, "read_slurm_version", lambda: "22.05.8")
+    monkeypatch.setattr(daemons, "check_programs", lambda: None)
+    monkeypatch.setattr(daemons, "read_slurm_version", lambda: "22.05.8")
     monkeypatch.setattr(cluster.shutil if at == "rmtree" else cluster, at, interrupt)
     if at == "rmtree":  # of a folder that was a cluster's
         (config.dir / "records").mkdir(parents=True)
-        State(config.dir, cluster_state.read_boot_id(), "22.05.8", ["n1"], False).save()
+        State(config.dir, daemons.read_boot_id(), "22.05.8", ["n1"], False).save()
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             cluster.start_cluster(config)
@@ -141,7 +135,7 @@ def test_one_that_was_interrupted_can_be_started_again(
 def test_the_state_file_is_never_away(config: ClusterConfig) -> None:
     """Folders come in any order: it may not be the first that is removed."""
     config.dir.mkdir()
-    State(config.dir, cluster_state.read_boot_id(), "22.05.8", ["n1"], False).save()
+    State(config.dir, daemons.read_boot_id(), "22.05.8", ["n1"], False).save()
     (config.dir / "records").mkdir()
     before = (config.dir / "cluster.json").stat().st_ino
     cluster._make_folders(config)
@@ -150,9 +144,9 @@ def test_the_state_file_is_never_away(config: ClusterConfig) -> None:
 
 
 def test_missing_packages_are_one_apt_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(daemon_start, "search_path", lambda: "/nonexistent")
+    monkeypatch.setattr(daemons, "search_path", lambda: "/nonexistent")
     with pytest.raises(MissingError) as caught:
-        daemon_start.check_programs()
+        daemons.check_programs()
     assert str(caught.value).endswith(
         "as root: apt-get install --no-install-recommends "
         "mariadb-server munge slurm-client slurmctld slurmd slurmdbd"
@@ -168,19 +162,17 @@ def test_status_and_down_of_no_cluster(tmp_path: Path, capsys: pytest.CaptureFix
     assert capsys.readouterr().out == f"the cluster in {folder} was not running\n"
 
 
-def state_of(folder: Path, *daemons: Daemon) -> State:
-    return State(
-        folder, cluster_state.read_boot_id(), "22.05.8", ["n1"], False, True, list(daemons)
-    )
+def state_of(folder: Path, *ran: Daemon) -> State:
+    return State(folder, daemons.read_boot_id(), "22.05.8", ["n1"], False, True, list(ran))
 
 
 def test_a_state_of_another_version_is_not_believed(tmp_path: Path) -> None:
     state_of(tmp_path).save()
     path = tmp_path / "cluster.json"
     path.write_text(path.read_text().replace('"version": 1', '"version": 2'))
-    assert cluster_state.load_state(tmp_path) is None
+    assert daemons.load_state(tmp_path) is None
     path.write_text("{")
-    assert cluster_state.load_state(tmp_path) is None
+    assert daemons.load_state(tmp_path) is None
 
 
 def test_the_lock_of_a_folder_goes_with_it_and_keeps_others_out(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ import pytest
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.wrappers.cluster import (
     cluster,
-    cluster_state,
-    config_files,
+    cluster_config,
+    daemons,
     guest_control,
     guest_kvm,
     guest_start,
@@ -23,8 +23,7 @@ from steelyard.wrappers.cluster import (
 )
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Network, Ports
-from steelyard.wrappers.cluster.cluster_state import State
-from steelyard.wrappers.cluster.daemon_processes import Daemon
+from steelyard.wrappers.cluster.daemons import Daemon, State
 from steelyard.wrappers.cluster.guest_control import Guest
 from steelyard.wrappers.commands import cli
 
@@ -52,7 +51,7 @@ def able(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_guests_have_addresses_of_their_own_and_one_cpu(config: ClusterConfig) -> None:
-    text = config_files.slurm_conf(config, PORTS)
+    text = cluster_config.slurm_conf(config, PORTS)
     nodes = re.findall(
         r"NodeName=(\S+) .*NodeAddr=(\S+) .*CPUs=(\d) RealMemory=\d+ Feature=(\S+)", text
     )
@@ -63,14 +62,14 @@ def test_guests_have_addresses_of_their_own_and_one_cpu(config: ClusterConfig) -
     ]
     assert re.search(r"(?m)^SlurmctldHost=\S+\(10\.79\.26\.1\)$", text)
     assert "\nCommunicationParameters=NoCtldInAddrAny\n" in text, "srun listens for guests"
-    assert "DbdAddr=127.0.0.1\n" in config_files.slurmdbd_conf(config, PORTS)
+    assert "DbdAddr=127.0.0.1\n" in cluster_config.slurmdbd_conf(config, PORTS)
 
 
 def test_the_nodes_know_each_other_by_name(config: ClusterConfig) -> None:
-    text = config_files.hosts_file(config, NETWORK)
+    text = cluster_config.hosts_file(config, NETWORK)
     assert text.startswith("127.0.0.1 localhost\n10.79.26.1 ")
     assert text.endswith("\n10.79.26.2 n1\n10.79.26.11 v1\n10.79.26.12 v2\n")
-    with_server = config_files.hosts_file(replace(config, nfs=True), NETWORK)
+    with_server = cluster_config.hosts_file(replace(config, nfs=True), NETWORK)
     assert with_server == f"{text}10.79.26.10 nfs\n"
 
 
@@ -85,7 +84,7 @@ def test_the_nodes_know_each_other_by_name(config: ClusterConfig) -> None:
 def test_guests_have_a_cgroup_conf_of_their_own(
     proctrack: str, version: tuple[int, int], text: str
 ) -> None:
-    assert config_files.guest_cgroup_conf(ClusterConfig(proctrack=proctrack), version) == text
+    assert cluster_config.guest_cgroup_conf(ClusterConfig(proctrack=proctrack), version) == text
 
 
 def test_the_network_is_kept_in_the_state(tmp_path: Path) -> None:
@@ -94,7 +93,7 @@ def test_the_network_is_kept_in_the_state(tmp_path: Path) -> None:
         daemons=[Daemon("guest.v1", 1, 2)],
     )  # fmt: skip
     state.save()
-    assert cluster_state.load_state(tmp_path) == state
+    assert daemons.load_state(tmp_path) == state
 
 
 def test_a_network_that_a_route_leads_to_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,14 +195,14 @@ def test_the_guests_folder_has_all_that_its_first_process_reads(tmp_path: Path) 
 
 def test_only_devices_of_the_clusters_own_network_may_be_shaped() -> None:
     """Without guests eth0 would be this machine's."""
-    assert "devices lo eth0 vec* sy-* " in config_files.netem_conf(NETWORK)
-    assert "devices lo vec* sy-* " in config_files.netem_conf(None)
+    assert "devices lo eth0 vec* sy-* " in cluster_config.netem_conf(NETWORK)
+    assert "devices lo vec* sy-* " in cluster_config.netem_conf(None)
 
 
 def test_round_trips_are_measured_to_an_address_that_conditions_reach() -> None:
     """Not the controller's, which is never shaped; and no node's."""
-    assert "\npeer 10.79.26.3\n" in config_files.netem_conf(NETWORK)
-    assert "peer" not in config_files.netem_conf(None)
+    assert "\npeer 10.79.26.3\n" in cluster_config.netem_conf(NETWORK)
+    assert "peer" not in cluster_config.netem_conf(None)
     others = {NETWORK.controller, *map(NETWORK.address, ("n1", "v1", "v2", "nfs"))}
     assert len(others | {NETWORK.peer}) == len(others) + 1
 

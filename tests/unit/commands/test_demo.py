@@ -18,7 +18,7 @@ from steelyard.analysis.summary.summary import Summary
 from steelyard.wrappers.base import errors
 from steelyard.wrappers.cluster import cluster, guest_start, guest_uml
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig
-from steelyard.wrappers.cluster.daemon_start import ClusterError
+from steelyard.wrappers.cluster.daemons import ClusterError
 from steelyard.wrappers.commands import demo
 
 ROOT = Path(__file__).parents[3]

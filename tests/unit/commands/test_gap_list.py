@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.wrappers.commands import gap_list
+from steelyard.wrappers.commands import collect
 
 NO_BPF = "cpu and io lack what no step has waited for"
 
 
 def shown(*found: tuple[str, str]) -> list[str]:
-    return list(gap_list.format_gaps(found, "  "))
+    return list(collect.format_gaps(found, "  "))
 
 
 def test_one_gap_has_its_whole_reason() -> None:
@@ -56,7 +56,7 @@ def test_no_gaps_no_lines() -> None:
 
 def test_a_kind_without_words_of_its_own_is_listed_last() -> None:
     found = [("new", "job 1", "strange"), ("known", "job 2", "plain")]
-    lines = list(gap_list.format_kinds(found, {"known": ("known gaps", "wait")}, ""))
+    lines = list(collect.format_kinds(found, {"known": ("known gaps", "wait")}, ""))
     assert lines == [
         "1 × known gaps: wait",
         "  job 2: plain",

@@ -12,8 +12,7 @@ from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.doctor import node_groups, remote_nodes
 from steelyard.wrappers.doctor.remote_nodes import Answer
 from steelyard.wrappers.schedulers import registry
-from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
-from steelyard.wrappers.schedulers.pbs.torque import Torque
+from steelyard.wrappers.schedulers.pbs.dialects import OpenPbs, Torque
 
 RIGHT = (Check("energy", "ok", "package-0"), Check("netem states", "ok", "0 hold"))
 BUSY = (RIGHT[0], Check("netem states", "ok", "3 hold"))

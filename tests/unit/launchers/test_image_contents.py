@@ -11,7 +11,7 @@ import pytest
 from steelyard.jobscripts import registry
 from steelyard.wrappers.launchers import image_contents, launcher_grammar
 from steelyard.wrappers.study.planned_run import Run
-from steelyard.wrappers.submit import image_checks
+from steelyard.wrappers.submit import program_checks
 
 BOX = launcher_grammar.parse("podman:my-app:1,cpus=1")
 Patch = pytest.MonkeyPatch
@@ -57,6 +57,6 @@ def test_what_a_run_starts_is_the_benchmarks_ours_and_the_users(tmp_path: Path) 
     (tmp_path / "README").write_text("no program")
     runs = [run("npb", ranks=2, folder=str(tmp_path)), run("app", command=f"/usr/bin/x {mine} 1")]
     benchmarks = {name: registry.load(name) for name in ("npb", "app")}
-    wanted = image_checks.list_required_programs(benchmarks, runs)
+    wanted = program_checks.list_required_programs(benchmarks, runs)
     assert wanted.commands["mpirun"] == "openmpi-bin"
     assert mine in wanted.programs and tmp_path / "README" not in wanted.programs

@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.launchers import launcher_checks, launcher_grammar, trial_containers
+from steelyard.wrappers.launchers import launcher_checks, launcher_grammar
 from steelyard.wrappers.run import option_checks
 from steelyard.wrappers.study import study
 
@@ -96,7 +96,7 @@ def test_a_trial_has_no_network(text: str, words: str) -> None:
     asked: list[str] = []
     launcher = launcher_grammar.parse(text)
     assert (
-        trial_containers.try_container(launcher, launcher.network, lambda *argv: asked.extend(argv))
+        launcher_checks.try_container(launcher, launcher.network, lambda *argv: asked.extend(argv))
         is None
     )
     assert words in " ".join(asked)

@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.analysis.job import job_view
 from steelyard.wrappers.base.errors import ConditionError, UsageError
-from steelyard.wrappers.commands import netem, netem_sites
+from steelyard.wrappers.commands import netem
 from steelyard.wrappers.netem import condition_descriptions, program, sites
 from steelyard.wrappers.submit import node_kernel_checks
 
@@ -96,8 +96,8 @@ def test_what_is_wrong_is_named(file: Path, old: str, new: str, words: str) -> N
 
 
 def test_echoes_go_to_a_destination_that_is_one_node() -> None:
-    assert netem_sites.find_peer("delay=1ms,to=10.2.0.0/24,to=10.2.1.7,to=fd00::1") == "10.2.1.7"
-    assert netem_sites.find_peer("delay=1ms,to=10.2.0.0/24") is None
+    assert netem.find_peer("delay=1ms,to=10.2.0.0/24,to=10.2.1.7,to=fd00::1") == "10.2.1.7"
+    assert netem.find_peer("delay=1ms,to=10.2.0.0/24") is None
 
 
 def run(*words: str) -> int:

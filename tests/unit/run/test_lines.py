@@ -7,7 +7,7 @@ import shlex
 import pytest
 
 from steelyard.wrappers.base.errors import MissingError, UsageError
-from steelyard.wrappers.run import measured_command, run_plan
+from steelyard.wrappers.run import run_plan
 
 # sh does not take these as plain words.
 SHELL = {
@@ -31,17 +31,17 @@ SHELL = {
 
 @pytest.mark.parametrize("text", SHELL)
 def test_a_line_with_shell_syntax_goes_through_the_shell_and_says_why(text: str) -> None:
-    found = measured_command.parse_line(text, "bash")
+    found = run_plan.parse_line(text, "bash")
     assert (found.argv, found.shell) == (("bash", "-c", text), "bash")
     assert found.why_shell == SHELL[text] or found.why_shell == "the assignment X=1"
     with pytest.raises(UsageError, match="needs a shell"):
-        measured_command.parse_line(text, measured_command.NONE)
+        run_plan.parse_line(text, run_plan.NONE)
 
 
 @pytest.mark.parametrize(("text", "words"), [("a 'b", "no closing quotation"), (" ", "is empty")])
 def test_lines_that_are_none(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
-        measured_command.parse_line(text, "sh")
+        run_plan.parse_line(text, "sh")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_lines_that_are_none(text: str, words: str) -> None:
 )
 def test_no_such_program_has_a_hint(words: list[str], hint: str) -> None:
     with pytest.raises(MissingError, match=hint):
-        measured_command.check_on_this_machine(measured_command.make_command(words))
+        run_plan.check_on_this_machine(run_plan.make_command(words))
 
 
 def test_lists_make_the_product_in_order() -> None:

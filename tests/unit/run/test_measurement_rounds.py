@@ -10,12 +10,11 @@ import pytest
 
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.planning import FIRST_LOOK
-from steelyard.wrappers.run import comparisons, results_text
-from steelyard.wrappers.run.measured_command import make_command
+from steelyard.wrappers.run import comparisons, results
 from steelyard.wrappers.run.measurement import Measurement
 from steelyard.wrappers.run.measurement_rounds import Course, Session
 from steelyard.wrappers.run.results import CommandResults, RunResults
-from steelyard.wrappers.run.run_plan import Hooks, Plan
+from steelyard.wrappers.run.run_plan import Hooks, Plan, make_command
 
 NO_HOOKS = Hooks()
 
@@ -110,14 +109,12 @@ def test_each_comparison_has_its_own_design(capsys: pytest.CaptureFixture[str]) 
         for name, own in zip(("true", "false", "echo"), runs, strict=True)
     ]
     names = ("true", "false", "echo")
-    results_text.print_comparisons(RunResults(commands, Plan(12), Course(runs), names=names))
+    results.print_comparisons(RunResults(commands, Plan(12), Course(runs), names=names))
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].endswith(" than true, paired in 12 rounds")
     assert lines[2].endswith(" than echo, 9 and 12 runs")
     assert lines[3] == "  (95 %; runs were interleaved, in random order)"
-    results_text.print_comparisons(
-        RunResults(commands[:2], Plan(12), Course(runs[:2]), names=names[:2])
-    )
+    results.print_comparisons(RunResults(commands[:2], Plan(12), Course(runs[:2]), names=names[:2]))
     alone = capsys.readouterr().out.splitlines()
     assert alone[1].endswith(" than true")
     assert alone[2].startswith("  (95 %, paired in 12 rounds; ")

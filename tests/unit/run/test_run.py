@@ -10,7 +10,7 @@ import pytest
 
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.commands import cli
-from steelyard.wrappers.run import measurement, results_text
+from steelyard.wrappers.run import measurement, results
 
 Capture = pytest.CaptureFixture[str]
 RATE = "expected a rate in Hz: 0 (totals only), or 0.001 to 1000"
@@ -63,7 +63,7 @@ def test_figures_read_as_in_the_report() -> None:
     def row(values: list[float], unit: str) -> tuple[str, ...]:
         runs = [measurement.Measurement(n, 0, None, {"x": v}, {}) for n, v in enumerate(values, 1)]
         return tuple(
-            map(str, results_text.format_row(measurement.summarize_metric("x", unit, runs))[1:])
+            map(str, results.format_row(measurement.summarize_metric("x", unit, runs))[1:])
         )
 
     assert row([30430.0, 30410.0, 30450.0], "files_per_s") == (

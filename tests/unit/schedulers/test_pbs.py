@@ -14,8 +14,8 @@ from steelyard.wrappers.commands import cli
 from steelyard.wrappers.schedulers import ledger, retries
 from steelyard.wrappers.schedulers.pbs import command, doctor_checks
 from steelyard.wrappers.schedulers.pbs import task_states as pbs_task_states
+from steelyard.wrappers.schedulers.pbs.dialects import Torque
 from steelyard.wrappers.schedulers.pbs.scheduler import Pbs
-from steelyard.wrappers.schedulers.pbs.torque import Torque
 from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study.folder import StudyDir
 

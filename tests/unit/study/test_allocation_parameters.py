@@ -8,7 +8,7 @@ import pytest
 
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.study import plan, study
-from steelyard.wrappers.study.allocation_parameters import find_squarest_grid
+from steelyard.wrappers.study.benchmarks import find_squarest_grid
 from steelyard.wrappers.study.job_settings import Job
 from steelyard.wrappers.study.planned_run import Run
 

@@ -13,7 +13,7 @@ import pytest
 
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import study_files
-from steelyard.wrappers.submit import state_cache, status
+from steelyard.wrappers.submit import run_state, status
 
 RUNS = 6
 FIRST = "b-00000000-001"
@@ -23,7 +23,7 @@ Finish = Callable[..., None]
 @pytest.fixture
 def ended_study(tmp_path: Path, finish_run: Finish, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Make a study whose runs have ended: the second failed, the third had a second attempt."""
-    monkeypatch.setattr(state_cache, "FEWEST", 1)
+    monkeypatch.setattr(run_state, "FEWEST", 1)
     # A spare second: a query that waited for a processor may record an earlier begin.
     monkeypatch.setattr(file_changes, "RACE_NS", -(10**9))
     runs = [planned(number) for number in range(1, RUNS + 1)]

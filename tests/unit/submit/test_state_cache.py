@@ -13,7 +13,7 @@ import pytest
 
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.sources import study_files
-from steelyard.wrappers.submit import run_state, state_cache
+from steelyard.wrappers.submit import run_state
 from steelyard.wrappers.submit.run_state import RunState
 
 from .ended_study import FIRST, RUNS, planned, settle, told
@@ -28,11 +28,11 @@ def study(ended_study: Path) -> Path:
 
 def from_the_start(study: Path) -> dict[str, Any]:
     """Return the status without a cache."""
-    file = study / state_cache.FILE
+    file = study / run_state.CACHE_FILE
     file.rename(study.parent / "aside")
     try:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(state_cache, "FEWEST", 1_000_000)
+            patch.setattr(run_state, "FEWEST", 1_000_000)
             return told(study)
     finally:
         (study.parent / "aside").rename(file)
@@ -51,7 +51,7 @@ def test_a_second_look_reads_no_result_and_says_the_same(
 
 def test_what_a_look_tells_of_a_run_is_the_same(study: Path) -> None:
     def states() -> list[RunState]:
-        with state_cache.StateCache(study) as looks:
+        with run_state.StateCache(study) as looks:
             runs = study_files.read_plan(study).runs
             return [
                 run_state.decide_state(run, looks.last_attempt(run.run_id), None) for run in runs
@@ -63,7 +63,7 @@ def test_what_a_look_tells_of_a_run_is_the_same(study: Path) -> None:
     for old, new in zip(first, again, strict=True):
         assert old.folder and new.folder
         assert new.folder.path == old.folder.path
-        for name in state_cache.KEPT:
+        for name in run_state.KEPT:
             assert (new.folder.result or {})[name] == (old.folder.result or {})[name]
 
 
@@ -236,14 +236,14 @@ def test_what_was_written_a_moment_ago_is_read_again(
     """It may be written once more under the same times."""
     monkeypatch.setattr(file_changes, "RACE_NS", 2_000_000_000)
     told(study)
-    assert not (study / state_cache.FILE).exists()
+    assert not (study / run_state.CACHE_FILE).exists()
     assert sorted(path.name for path in study.iterdir()) == ["plan.json", "runs"]
 
 
 def test_a_small_study_gets_no_file(study: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(state_cache, "FEWEST", RUNS + 1)
+    monkeypatch.setattr(run_state, "FEWEST", RUNS + 1)
     told(study)
-    assert not (study / state_cache.FILE).exists()
+    assert not (study / run_state.CACHE_FILE).exists()
 
 
 def test_what_runs_is_not_noted(study: Path, finish_run: Finish, results_read: list[str]) -> None:

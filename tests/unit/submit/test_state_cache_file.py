@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base import file_changes
-from steelyard.wrappers.submit import state_cache
+from steelyard.wrappers.submit import run_state
 
 from .ended_study import RUNS, told
 
@@ -50,7 +50,7 @@ def test_a_damaged_file_is_not_believed_and_made_anew(
     study: Path, damage: Callable[[bytes], bytes], results_read: list[str]
 ) -> None:
     first = told(study)
-    file = study / state_cache.FILE
+    file = study / run_state.CACHE_FILE
     file.write_bytes(damage(file.read_bytes()))
     results_read.clear()
     assert told(study) == first
@@ -62,7 +62,7 @@ def test_a_damaged_file_is_not_believed_and_made_anew(
 
 @pytest.mark.parametrize("what", ["folder", "fifo", "link"])
 def test_something_else_in_its_place_is_no_harm(study: Path, what: str) -> None:
-    file = study / state_cache.FILE
+    file = study / run_state.CACHE_FILE
     outside = study.parent / "outside"
     outside.write_text("mine")
     if what == "folder":
@@ -99,15 +99,15 @@ def test_a_changed_file_of_the_program_changes_its_digest(
 
 
 def test_a_look_that_was_killed_is_waited_for_no_longer_than_a_minute(study: Path) -> None:
-    part = study / f"{state_cache.FILE}.part"
+    part = study / f"{run_state.CACHE_FILE}.part"
     part.write_text("half")
     first = told(study)
-    assert not (study / state_cache.FILE).exists()
+    assert not (study / run_state.CACHE_FILE).exists()
     assert part.read_text() == "half"
-    old = time.time() - state_cache.STALE_S - 1
+    old = time.time() - run_state.STALE_S - 1
     os.utime(part, (old, old))
     assert told(study) == first
-    assert (study / state_cache.FILE).exists()
+    assert (study / run_state.CACHE_FILE).exists()
     assert not part.exists()
 
 
@@ -116,7 +116,7 @@ def test_a_full_disk_is_no_error(study: Path, monkeypatch: pytest.MonkeyPatch) -
         os.write(fd, data[:100])
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(state_cache.ledger, "write_all", full)
+    monkeypatch.setattr(run_state.ledger, "write_all", full)
     assert told(study)["done"] == RUNS - 2
     assert sorted(path.name for path in study.iterdir()) == ["plan.json", "runs"]
 
@@ -127,14 +127,14 @@ def test_a_study_that_cannot_be_written_is_told_without_a_word(
     def refused(part: Path) -> int:
         raise OSError(30, "Read-only file system", str(part))
 
-    monkeypatch.setattr(state_cache, "create_file", refused)
+    monkeypatch.setattr(run_state, "create_file", refused)
     assert told(study) == told(study)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
 def test_a_file_of_somebody_else_is_not_believed(study: Path, results_read: list[str]) -> None:
     told(study)
-    os.chown(study / state_cache.FILE, NOBODY, NOBODY)
+    os.chown(study / run_state.CACHE_FILE, NOBODY, NOBODY)
     results_read.clear()
     told(study)
     assert len(results_read) == RUNS + 1

@@ -20,7 +20,7 @@ from steelyard.wrappers.study import folder as studydir
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
-from steelyard.wrappers.submit import run_state, status, time_left
+from steelyard.wrappers.submit import run_state, status
 from steelyard.wrappers.submit.run_state import RunState
 
 Finish = Callable[..., None]
@@ -264,9 +264,9 @@ def test_time_left_is_the_work_left_over_the_pace() -> None:
         RunState(long, "running"),
     ]
     # 40 s of work in 40 s: one at a time; 10 + 30 + 30 are left.
-    assert time_left.time_left_s(found, 1040.0) == pytest.approx(70.0)
+    assert status.time_left_s(found, 1040.0) == pytest.approx(70.0)
     # In 20 s: two at a time.
-    assert time_left.time_left_s(found, 1020.0) == pytest.approx(35.0)
+    assert status.time_left_s(found, 1020.0) == pytest.approx(35.0)
 
 
 def test_a_pause_between_two_stretches_of_work_does_not_count() -> None:
@@ -276,7 +276,7 @@ def test_a_pause_between_two_stretches_of_work_does_not_count() -> None:
         RunState(run, "completed", start_unix_s=1_000_000.0, elapsed_s=10.0),
         RunState(run, "pending"),
     ]
-    assert time_left.time_left_s(found, 1_000_010.0) == pytest.approx(10.0)
+    assert status.time_left_s(found, 1_000_010.0) == pytest.approx(10.0)
 
 
 def test_a_study_is_found_by_file_folder_and_name(

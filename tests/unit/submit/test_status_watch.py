@@ -15,7 +15,7 @@ from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 from steelyard.wrappers.study import plan
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.planned_run import Run
-from steelyard.wrappers.submit import status, status_screen, time_left
+from steelyard.wrappers.submit import status, status_watch
 from steelyard.wrappers.submit.run_state import RunState
 from steelyard.wrappers.submit.status import Counts, Failure, Progress
 
@@ -46,7 +46,7 @@ def progress(**changed: Any) -> Progress:
 
 def drawn(found: Progress, width: int, height: int) -> list[str]:
     file = io.StringIO()
-    Console(file=file, width=width, height=height).print(status_screen.render_screen(found, height))
+    Console(file=file, width=width, height=height).print(status_watch.render_screen(found, height))
     return [line.rstrip() for line in file.getvalue().splitlines()]
 
 
@@ -138,7 +138,7 @@ def test_a_study_that_can_never_run_is_not_waited_for(
 def test_runs_an_hour() -> None:
     run = Run("id", 1, 1, "b", {}, "v", {}, "no factors", True, 1)
     ended = [RunState(run, "completed", start_unix_s=1000.0 + n, elapsed_s=1.0) for n in range(10)]
-    assert time_left.runs_per_hour(ended, 9e9) == pytest.approx(3600)  # over: until its end
+    assert status.runs_per_hour(ended, 9e9) == pytest.approx(3600)  # over: until its end
     open_ones = [*ended, RunState(run, "running")]
-    assert time_left.runs_per_hour(open_ones, 1020.0) == pytest.approx(1800)
-    assert time_left.runs_per_hour([RunState(run, "pending")], 1.0) is None
+    assert status.runs_per_hour(open_ones, 1020.0) == pytest.approx(1800)
+    assert status.runs_per_hour([RunState(run, "pending")], 1.0) is None

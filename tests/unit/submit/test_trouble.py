@@ -20,7 +20,7 @@ from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.slurm import Slurm
 from steelyard.wrappers.schedulers.slurm import task_states as slurm_task_states
 from steelyard.wrappers.study import folder as studydir
-from steelyard.wrappers.study import plan, study_lock
+from steelyard.wrappers.study import plan
 from steelyard.wrappers.study import study as study_file
 from steelyard.wrappers.study.folder import StudyDir
 from steelyard.wrappers.study.job_settings import Job
@@ -218,7 +218,7 @@ def test_a_full_disk_is_named_by_the_file() -> None:
 
 def test_two_submits_at_once_are_refused(slurm: Any, write_study: Write, capsys: Capture) -> None:
     path = write_study()
-    with study_lock.lock_study(folder_of(path)):
+    with studydir.lock_study(folder_of(path)):
         assert submitted(path) == 2
     assert "another submit is at work" in capsys.readouterr().err
     assert submitted(path) == 0

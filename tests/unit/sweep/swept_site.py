@@ -11,7 +11,7 @@ from typing import Any
 
 from steelyard.analysis.sources import record_folders
 from steelyard.wrappers.sweep import sweep
-from steelyard.wrappers.sweep.sweep_report import SweepReport, SweepRequest
+from steelyard.wrappers.sweep.sweep import SweepReport, SweepRequest
 
 DAY_S = 86400
 NOW = int(time.time())

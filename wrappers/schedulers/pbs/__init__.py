@@ -1,8 +1,8 @@
 """The scheduler PBS, in the dialects of Torque and OpenPBS: registry.py finds its class here.
 
 `scheduler` implements the interface of `schedulers.base` with qsub, qstat, qdel, qselect and
-pbsnodes. `dialect` is the interface to all differences between the two servers, and `torque` and
-`openpbs` implement it; everything else is the same for both. `Pbs.dialect` chooses by the version
+pbsnodes. `dialects` has all differences between the two servers; everything else is the same
+for both. `Pbs.dialect` chooses by the version
 that qstat prints; Slurm's imitation of qsub is not PBS. `script` renders the batch script,
 `options` checks options of qsub, `node_request` completes node specifications, `task_states` reads
 the states of runs, `doctor_checks` are those of `steelyard doctor`.

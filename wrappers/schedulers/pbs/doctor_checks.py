@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from steelyard.analysis.sources.pbs import pbs_commands
 from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import MissingError
-from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
-from steelyard.wrappers.schedulers.pbs.torque import Torque
+from steelyard.wrappers.schedulers.pbs.dialects import OpenPbs, Torque
 
 TITLES = {"torque": Torque, "openpbs": OpenPbs}
 PROGRAMS = ("qsub", "qstat", "qdel", "qselect", "pbsnodes")

@@ -27,10 +27,8 @@ from steelyard.wrappers.schedulers.pbs import command, doctor_checks
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
 from steelyard.wrappers.schedulers.pbs import script as pbs_script
 from steelyard.wrappers.schedulers.pbs import task_states as pbs_task_states
-from steelyard.wrappers.schedulers.pbs.dialect import Attributes, Dialect
+from steelyard.wrappers.schedulers.pbs.dialects import Attributes, Dialect, OpenPbs, Torque
 from steelyard.wrappers.schedulers.pbs.node_request import parse_properties
-from steelyard.wrappers.schedulers.pbs.openpbs import OpenPbs
-from steelyard.wrappers.schedulers.pbs.torque import Torque
 from steelyard.wrappers.schedulers.retries import CommandError, retry, submit_once
 from steelyard.wrappers.study.table_reader import Table
 

@@ -13,7 +13,7 @@ from steelyard.wrappers.schedulers import base, ledger
 from steelyard.wrappers.schedulers.base import Batch
 from steelyard.wrappers.schedulers.pbs import node_request
 from steelyard.wrappers.schedulers.pbs import options as pbs_options
-from steelyard.wrappers.schedulers.pbs.dialect import Dialect
+from steelyard.wrappers.schedulers.pbs.dialects import Dialect
 from steelyard.wrappers.study.job_settings import Job
 
 # Variables travel in a file: -V and -v break on quotes, commas and newlines. The server sets
