@@ -3,9 +3,9 @@
 benchmark.toml describes parameters, requirements and results. job.sh runs the benchmark with the
 shell library in lib/. parse.py reads its output, `out.CLIENT`.
 
-`registry` reads the descriptions (`toml_table`, `parameters`, `integer_rules`, `requirements`) and
+`registry` reads the descriptions (`toml_table`, `parameters`, `requirements`) and
 runs the parsers. `runscript` renders the script of one run, and `placeholders` are replaced in it.
-`output` and `output_noise` prepare a program's output for a parser. `mounts`, `cvmfs`,
+`output` prepares a program's output for a parser. `mounts`, `cvmfs`,
 `client_usage`, `mpiprofile` and `pairs` read what the library recorded next to the output.
 `user_figures_table` reads figures that a study defines itself. `regular_files` opens files that
 belong to users.

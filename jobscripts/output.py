@@ -1,8 +1,10 @@
-"""Reads a client's output, and reports the failures that all benchmarks share.
+"""Reads a client's output without known noise, and reports the failures that all benchmarks share.
 
-Every parser uses read_output(), which removes known noise (output_noise.py). Removed and unknown
-lines become notes of the run, which collect_notes() receives.
-"""
+MPI libraries, launchers and terminals add to a program's output: lines (UCX, Open MPI, NCCL,
+libfabric, srun), a rank's tag before every line, color sequences, bytes that are not UTF-8. None of
+it changes a figure, so read_output(), which every parser uses, removes it. An unknown line remains:
+the parser rejects it or, outside the benchmark's own output, notes it. Removed and unknown lines
+become notes of the run, which collect_notes() receives."""
 
 from __future__ import annotations
 
@@ -13,12 +15,142 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from steelyard.jobscripts import output_noise
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output_noise import Note
 from steelyard.jobscripts.regular_files import read_regular, read_tail
+
+
+class Note(NamedTuple):
+    """Removed or unknown text of an output; `kind` is one of KINDS, `line` counts from 1."""
+
+    kind: str
+    line: int
+    text: str
+
+
+NOTE_KINDS = ("noise", "tag", "color", "bytes", "unknown")
+NOISE = re.compile(
+    r"^[ \t]*(?:"
+    # [TIME] [HOST:PID:THREAD] FILE:LINE  UCX  WARN  …, at the end of MPI_Finalize
+    r"\[\d+\.\d+\] \[[^\]\s]+:\d+(?::\d+)?\] +\S+:\d+ +UCX +[A-Z]+ .*"
+    r"|\[(?=[^\]]*[A-Za-z])[\w.-]+:\d+\] .*"  # [HOST:PID] …: Open MPI, PMIx, PRRTE
+    r"|\[\d+\] MPI startup\(\): .*"  # Intel MPI with I_MPI_DEBUG
+    r"|[\w.-]+:\d+:\d+ \[\d+\] NCCL [A-Z]+ .*"
+    r"|libfabric:\d+:.*"
+    r"|(?:srun|slurmstepd|prterun|mpirun|mpiexec): .*"
+    r"|OMP: (?:Warning|Info) #\d+: .*"
+    r"|libgomp: .*"
+    r")$\n?",
+    re.MULTILINE,
+)
+BROKEN = re.compile(r"^.*\ufffd.*$", re.MULTILINE)
+COLOR = re.compile(r"\x1b\[[0-9;]*m(?:\x1b\[K)?")  # grep appends "erase to the end of line"
+# A launcher's tags for the rank that printed a line, and the options that enable them.
+MPI_TAG = re.compile(r"^\[[^\[\]\s]*\d\](?:\[[^\[\]\s]+:\d+\])?<stdout>:?", re.MULTILINE)
+MPI_TAG_ANYWHERE = re.compile(r"\[[^\[\]\s]*\d\](?:\[[^\[\]\s]+:\d+\])?<stdout>")
+MPI_TAG_ORIGIN = "mpirun --tag-output, --output tag or OMPI_MCA_orte_tag_output"
+RANK_TAGS = (
+    (re.compile(r"^ *\d+: ?", re.MULTILINE), "srun --label or SLURM_LABELIO"),
+    (re.compile(r"^\[\d+\] ?", re.MULTILINE), "mpiexec -prepend-rank"),
+)
+MOST_NOTES = 20  # per output and kind
+MOST_CHARACTERS = 300
+
+
+def decode(data: bytes) -> tuple[str, list[Note]]:
+    """Return the text without colors; U+FFFD replaces bytes that are not UTF-8."""
+    text = data.decode("utf-8", "replace")
+    notes = _notes_of("bytes", BROKEN, text)
+    if "\x1b" in text:
+        notes += _notes_of("color", COLOR, text)
+        text = COLOR.sub("", text)
+    return text, notes
+
+
+def remove_noise(file: str, text: str) -> tuple[str, list[Note]]:
+    """Return the text without known lines and ranks' tags; errors name it `part`."""
+    text, notes = _without_lines(text)
+    text, tags = _without_tags(file, text)
+    if tags:  # a tagged line may be a known one
+        text, more = _without_lines(text)
+        notes += [*tags, *more]
+    return text, notes
+
+
+def _without_lines(text: str) -> tuple[str, list[Note]]:
+    notes = _notes_of("noise", NOISE, text)
+    return (NOISE.sub("", text) if notes else text), notes
+
+
+def _notes_of(kind: str, pattern: re.Pattern[str], text: str) -> list[Note]:
+    """Return notes of the first matches; the last note has the number of further ones."""
+    notes: list[Note] = []
+    count, line, position = 0, 1, 0
+    for count, match in enumerate(pattern.finditer(text), 1):
+        if count <= MOST_NOTES:
+            line += text.count("\n", position, match.start())
+            position = match.start()
+            notes.append(note(kind, line, match[0]))
+    if count > MOST_NOTES:
+        notes.append(note(kind, line, f"and {count - MOST_NOTES} more of this kind"))
+    return notes
+
+
+def note(kind: str, line: int, text: str) -> Note:
+    """Return a note of one line, printable and truncated."""
+    printable = "".join(one if one.isprintable() else repr(one)[1:-1] for one in text.strip())
+    return Note(kind, line, printable[:MOST_CHARACTERS])
+
+
+def origin_of_tags(text: str) -> str:
+    """Return the origin of ranks' tags in this text, with the first tagged line; or ""."""
+    for pattern, origin in ((MPI_TAG, MPI_TAG_ORIGIN), *RANK_TAGS):
+        found = pattern.search(text)
+        if found and _tagged(pattern, text) > 1:
+            line = text[found.start() :].split("\n", 1)[0]
+            return f"the line '{line[:60]}' has a rank's tag, as of {origin}"
+    return ""
+
+
+def line_at(text: str, position: int) -> int:
+    """Return the number of the line at this offset, from 1."""
+    return text.count("\n", 0, position) + 1
+
+
+def _without_tags(file: str, text: str) -> tuple[str, list[Note]]:
+    """Remove ranks' tags.
+
+    Open MPI's tags are unmistakable; a number with a colon is a tag only if it is before every
+    line.
+    """
+    if MPI_TAG.search(text):
+        note = _tag_note(MPI_TAG, MPI_TAG_ORIGIN, text)
+        # Newer releases append a blank to the tag, also on an empty line.
+        blank = all(text[m.end() : m.end() + 1] == " " for m in MPI_TAG.finditer(text))
+        text = re.sub(MPI_TAG.pattern + (" " if blank else ""), "", text, flags=re.MULTILINE)
+        if cut := MPI_TAG_ANYWHERE.search(text):
+            raise OutputError(
+                f"{file} line {line_at(text, cut.start())}",
+                f"the tag '{cut[0]}' in the middle of a line, as of {MPI_TAG_ORIGIN}: measure without it",
+            )
+        return text, [note]
+    for pattern, origin in RANK_TAGS:
+        if _tagged(pattern, text) == sum(1 for line in text.splitlines() if line.strip()) > 1:
+            return pattern.sub("", text), [_tag_note(pattern, origin, text)]
+    return text, []
+
+
+def _tagged(pattern: re.Pattern[str], text: str) -> int:
+    return sum(1 for _ in pattern.finditer(text))
+
+
+def _tag_note(pattern: re.Pattern[str], origin: str, text: str) -> Note:
+    found = pattern.search(text)
+    assert found is not None  # the caller has found a tag
+    message = f"'{found[0]}' and alike before {_tagged(pattern, text)} lines: {origin}"
+    return note("tag", line_at(text, found.start()), message)
+
 
 MOST_BYTES = 64 << 20  # far more than any benchmark prints; faulty programs must not fill memory
 
@@ -51,7 +183,7 @@ def read_output(folder: Path, client: int, program: str) -> str:
     Raises OutputError if it is missing, empty or too large, and FailedError if it is empty and
     err.CLIENT has a message.
     """
-    text, notes = output_noise.remove(f"out.{client}", read_text(folder, client, program))
+    text, notes = remove_noise(f"out.{client}", read_text(folder, client, program))
     add_notes(notes)
     if not text.strip():
         raise OutputError(
@@ -72,7 +204,7 @@ def read_text(folder: Path, client: int, program: str) -> str:
         if message:
             raise FailedError(f"{program} printed nothing and said: {message}")
         raise OutputError(name, f"empty: {program} printed nothing")
-    text, notes = output_noise.decode(data)
+    text, notes = decode(data)
     add_notes(notes)
     return text
 
@@ -97,7 +229,7 @@ def cut_at_end(
         pass
     if found is None:
         last = (text.rstrip().splitlines() or [""])[-1].strip()[:100]
-        message, origin = last_message(folder, client), output_noise.origin_of_tags(text)
+        message, origin = last_message(folder, client), origin_of_tags(text)
         raise OutputError(
             f"out.{client}",
             f"cut short: {expected}; the last line is '{last}'"
@@ -119,10 +251,10 @@ def _refuse_second(name: str, text: str, end: int) -> None:
 
 def note_unknown(text: str, start: int, end: int) -> None:
     """Note the lines between two offsets, which are not of the benchmark."""
-    first = output_noise.line_at(text, start)
+    first = line_at(text, start)
     lines = enumerate(text[start:end].split("\n"), first)
-    unknown = [output_noise.note("unknown", number, line) for number, line in lines if line.strip()]
-    add_notes(unknown[: output_noise.MOST_NOTES])
+    unknown = [note("unknown", number, line) for number, line in lines if line.strip()]
+    add_notes(unknown[:MOST_NOTES])
 
 
 def read_document(

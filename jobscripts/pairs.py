@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from steelyard.jobscripts import output_noise
+from steelyard.jobscripts import output
 from steelyard.jobscripts.errors import FailedError, OutputError
 from steelyard.jobscripts.output import add_notes, read_document, read_output
 
@@ -83,7 +83,7 @@ def _decode_string(where: str, text: str) -> str:
         printed = json.loads(text)
     except ValueError as error:
         raise OutputError(where, f"cut short or damaged: {error}") from error
-    found, notes = output_noise.remove(where, str(printed))
+    found, notes = output.remove_noise(where, str(printed))
     add_notes(notes)
     return found
 

@@ -1,16 +1,103 @@
-"""Parameters of benchmarks: their types, and the check of the values in a study."""
+"""Parameters of benchmarks: their types, rules for their integers (squares, powers of two), variables
+for a command (a table NAME = "value", stored as canonical JSON), and the check of the values in a
+study."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import re
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from steelyard.jobscripts import environment_table, user_figures_table
+from steelyard.jobscripts import user_figures_table
 from steelyard.jobscripts.errors import ParameterError, did_you_mean
-from steelyard.jobscripts.integer_rules import IntegerRule
+from steelyard.jobscripts.requirements import Conditions, conditions_hold, read_conditions
+from steelyard.jobscripts.toml_table import Description
+
+# By kind: the allowed numbers, in words, and the first of them.
+KINDS = {
+    "square": "a square (1, 4, 9, 16, 25 …)",
+    "power of two": "a power of two (1, 2, 4, 8, 16 …)",
+}
+
+
+@dataclass(frozen=True)
+class IntegerRule:
+    """An allowed kind of number; it applies if other parameters have values of `when`."""
+
+    kind: str
+    when: Conditions
+
+    def refusal(self, number: int, values: Mapping[str, object]) -> str | None:
+        """Return why this number is not allowed with these parameters, or None."""
+        if not conditions_hold(self.when, values) or is_of_kind(self.kind, number):
+            return None
+        conditions = ", ".join(f"{name} = {values[name]}" for name in self.when if values[name])
+        return f"{conditions} takes {KINDS[self.kind]}"
+
+
+def is_of_kind(kind: str, number: int) -> bool:
+    """Whether a number (≥ 1) is of a kind."""
+    if kind == "square":
+        return math.isqrt(number) ** 2 == number
+    return number & (number - 1) == 0
+
+
+def read_integer_rules(section: Description, parameters: Sequence[str]) -> tuple[IntegerRule, ...]:
+    """Read `numbers` of a parameter, a list of {kind, when}."""
+    rules = []
+    for item in section.tables("numbers"):
+        item.only(("kind", "when"))
+        when = read_conditions(item, "when", parameters)
+        rules.append(IntegerRule(item.choice("kind", tuple(KINDS)), when))
+    return tuple(rules)
+
+
+VARIABLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Prefixes of the variables of the run's shell functions.
+OURS = ("SY_", "STEELYARD_")
+
+
+class EnvironmentTableError(ValueError):
+    """A table of variables is invalid; the message is one sentence."""
+
+
+def canonical_environment(value: object) -> str:
+    """Return the canonical JSON of a table of variables, or of its JSON text."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value) if value else {}
+        except (ValueError, RecursionError) as error:
+            raise EnvironmentTableError('no JSON: a table NAME = "value" is needed') from error
+    if not isinstance(value, Mapping):
+        raise EnvironmentTableError('a table NAME = "value" is needed')
+    return json.dumps(
+        {name: checked_variable(name, value[name]) for name in sorted(value)}, sort_keys=True
+    )
+
+
+def checked_variable(name: object, value: object) -> str:
+    """Return the value of a variable as text; flags are `true` and `false`."""
+    if not isinstance(name, str) or not VARIABLE_NAME.fullmatch(name):
+        raise EnvironmentTableError(f"{name!r}: a variable's name is letters, digits and '_'")
+    if name.startswith(OURS):
+        raise EnvironmentTableError(f"{name}: Steelyard's own variables are not for a study to set")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = str(value) if isinstance(value, str | int | float) else None
+    if text is None or not text.isprintable():
+        raise EnvironmentTableError(f"{name}: a text of one line is needed, found {value!r}")
+    return text
+
+
+def environment_words(text: str) -> str:
+    """Return the variables as a shell reads them: `OMP_NUM_THREADS=4 X='a b'`."""
+    table = json.loads(text) if text else {}
+    return " ".join(f"{name}={shlex.quote(value)}" for name, value in table.items())
+
 
 Value = int | float | str | bool
 
@@ -160,7 +247,7 @@ CONVERT = {
     "bool": _bool,
     "size": _size,
     "figures": user_figures_table.canonical,
-    "environment": environment_table.canonical,
+    "environment": canonical_environment,
 }
 
 

@@ -22,10 +22,15 @@ from steelyard.jobscripts.errors import (
     ParameterError,
     UnknownBenchmarkError,
 )
-from steelyard.jobscripts.integer_rules import read_integer_rules
-from steelyard.jobscripts.output import collect_notes
-from steelyard.jobscripts.output_noise import Note
-from steelyard.jobscripts.parameters import CONVERT, Parameter, Value, check_all, check_numbers
+from steelyard.jobscripts.output import Note, collect_notes
+from steelyard.jobscripts.parameters import (
+    CONVERT,
+    Parameter,
+    Value,
+    check_all,
+    check_numbers,
+    read_integer_rules,
+)
 from steelyard.jobscripts.requirements import (
     Conditions,
     Module,

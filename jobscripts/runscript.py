@@ -7,8 +7,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from steelyard.jobscripts.environment_table import words
-from steelyard.jobscripts.parameters import shell_text
+from steelyard.jobscripts.parameters import environment_words, shell_text
 from steelyard.jobscripts.registry import Benchmark
 
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -48,7 +47,7 @@ def render(
     lines = [_export(name, value) for name, value in variables.items()]
     # Lists of NAME=value are not set here: they are for the benchmark's command, not for our shell.
     lines += [
-        f"SY_WORDS_{name.upper()}=({words(str(values[name]))})"
+        f"SY_WORDS_{name.upper()}=({environment_words(str(values[name]))})"
         for name, parameter in benchmark.parameters.items()
         if parameter.type == "environment"
     ]

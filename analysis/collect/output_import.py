@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.sources.study_files import PlannedRun
 from steelyard.jobscripts.errors import BenchmarkError, FailedError
-from steelyard.jobscripts.output_noise import Note
+from steelyard.jobscripts.output import Note
 from steelyard.jobscripts.registry import Benchmark, load
 
 

@@ -33,12 +33,11 @@ from steelyard.jobscripts.hep import (
     client_processes,
     input_files,
     minimum_copy_size,
-    run_input,
 )
 from steelyard.jobscripts.hep import page_cache as hep_page_cache
 from steelyard.jobscripts.hep.counting_reader import ReadError, Tally, open_reader
 from steelyard.jobscripts.hep.process_lifetime import die_with_parent
-from steelyard.jobscripts.hep.xrootd_server_counters import server_counts
+from steelyard.jobscripts.hep.xrootd_server import server_counts
 from steelyard.jobscripts.parameters import Value
 
 VARIABLE = re.compile(r"(XRD_[A-Z0-9]+)=([^\s=]+)")
@@ -94,7 +93,7 @@ def main() -> int:
 
 def run(benchmark: str, server: list[str]) -> None:
     """Run all iterations and print the lines, also if a result is wrong."""
-    parameters = run_input.parameters(benchmark)
+    parameters = input_files.parameters(benchmark)
     mode = str(parameters.get("mode", "read"))
     environment = {**os.environ, **variables(parameters)}
     os.environ.update(variables(parameters))
@@ -213,7 +212,7 @@ def find_input(parameters: Mapping[str, Value], mode: str, server: list[str]) ->
             )
         has_note = parameters["verify"] and mode != "command"
         return Input(where, read_note(where, mode) if has_note else None)
-    path, known = run_input.prepare_input(parameters, scratch())
+    path, known = input_files.prepare_input(parameters, scratch())
     check_known(parameters, mode, known)
     return Input(str(path.absolute()), known, path=path.absolute())
 

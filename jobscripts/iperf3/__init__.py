@@ -6,6 +6,6 @@ after its time. Congestion control is a tag of the run.
 
 parse.py returns the figures of each client, which is an iteration in the order of the nodes, and
 the total of all. iperf3 exits with 0 after a refused connection, so the key `error` decides. The
-parameters in the report are compared with the requested ones (`report_checks`). Reports of versions
+parameters in the report are compared with the requested ones. Reports of versions
 before 3.9 that lack what arrived are rejected. UDP has no omitted seconds.
 """

@@ -18,10 +18,10 @@ VIEW = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && exec "$2" -c 
 PLACE = """
 import os, sys
 from pathlib import Path
-from steelyard.jobscripts.hep import page_cache, run_input
+from steelyard.jobscripts.hep import input_files, page_cache
 from tests.system.hep.conftest import RECIPE
 folder = Path(sys.argv[1])
-path, known = run_input.prepare_input({**RECIPE, "data": str(folder)}, folder / "no such scratch folder")
+path, known = input_files.prepare_input({**RECIPE, "data": str(folder)}, folder / "no such scratch folder")
 print(path.name, known["recipe"]["events"], page_cache.cached_share(path))
 """
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")

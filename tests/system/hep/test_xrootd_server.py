@@ -14,7 +14,7 @@ from tests.processes import each_process
 from tests.system.hep.conftest import RECIPE, Server, parameters
 from tests.waiting import wait_for
 
-from steelyard.jobscripts.hep import input_files, xrootd_server, xrootd_server_counters
+from steelyard.jobscripts.hep import input_files, xrootd_server
 from steelyard.jobscripts.hep.counting_reader import ReadError, Tally, XRootDReader, open_reader
 
 Start = Callable[..., Server]
@@ -100,7 +100,7 @@ def test_the_servers_own_counts_are_those_of_the_clients(start: Start) -> None:
     )
     # A separate process, since the connection lasts as long as it.
     subprocess.run([sys.executable, "-c", code, running.url], check=True, timeout=60)
-    found = xrootd_server_counters.server_counts(running.address, running.words["version"])
+    found = xrootd_server.server_counts(running.address, running.words["version"])
     assert found["reason"] is None
     counts = found["counts"]
     assert (counts["opens"], counts["reads"], counts["vector_reads"]) == (2, 2, 1)
@@ -110,7 +110,7 @@ def test_the_servers_own_counts_are_those_of_the_clients(start: Start) -> None:
 
 
 def test_without_a_server_of_ones_own_there_are_no_counts() -> None:
-    found = xrootd_server_counters.server_counts(None, None)
+    found = xrootd_server.server_counts(None, None)
     assert found == {"counts": None, "reason": "no server of the run's own"}
 
 
@@ -118,9 +118,9 @@ def test_a_client_that_stays_connected_is_a_reason(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     running = start()
-    monkeypatch.setattr(xrootd_server_counters, "QUIET_S", 0.3)
+    monkeypatch.setattr(xrootd_server, "QUIET_S", 0.3)
     reader = open_reader(running.url, Tally(), vector=True)
-    found = xrootd_server_counters.server_counts(running.address, None)
+    found = xrootd_server.server_counts(running.address, None)
     assert found["counts"] is None
     assert "still connected" in found["reason"]
     reader.close()

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from steelyard.jobscripts import environment_table, registry
+from steelyard.jobscripts import parameters, registry
 from steelyard.jobscripts.placeholders import fill, filled_command
 
 NASTY = ("a b", "it's", '"q"', "$HOME", "`id`", "a\\b", "*", "", "-n", "a;b", "!x", "ü", "$(id)")
@@ -47,5 +47,5 @@ def test_variables_take_levels_as_they_are() -> None:
     filled = fill(parameter, given, {"x": "a b'c"})
     assert json.loads(str(filled)) == {"OMP_NUM_THREADS": "a b'c", "N": "3", "ON": "true"}
     assert parameter.check(filled) == filled
-    line = environment_table.words(str(filled))
+    line = parameters.environment_words(str(filled))
     assert said(f'a=({line}); printf "%s|" "${{a[@]}}"') == "N=3|OMP_NUM_THREADS=a b'c|ON=true|"

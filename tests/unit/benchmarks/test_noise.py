@@ -10,7 +10,7 @@ from tests.unit.benchmarks.test_output import FIO, GOOD, IDS, IOR, XHPL, parse, 
 
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.errors import FailedError, OutputError
-from steelyard.jobscripts.output_noise import MOST_NOTES, Note
+from steelyard.jobscripts.output import MOST_NOTES, Note
 from steelyard.jobscripts.registry import Result
 
 # As openucx/ucx#1585, Open MPI 4.1, Intel MPI 2021 with I_MPI_DEBUG=5, NCCL 2.20 and libfabric print them.

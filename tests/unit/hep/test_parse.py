@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steelyard.jobscripts import registry
-from steelyard.jobscripts.hep import client_output, xrootd_server_counters
+from steelyard.jobscripts.hep import client_output, xrootd_server
 from steelyard.jobscripts.registry import FailedError, OutputError
 
 DATA = Path(__file__).parents[2] / "data"
@@ -117,25 +117,23 @@ def test_a_time_of_nothing_cannot_be(tmp_path: Path) -> None:
 
 def test_the_counts_in_a_servers_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = (DATA / "xrootd/stats.5.5.3.xml").read_text()
-    counts, links = xrootd_server_counters.counts_in(answer)
+    counts, links = xrootd_server.counts_in(answer)
     assert links == 1
     assert counts == {
         "opens": 0, "reads": 0, "page_reads": 0, "vector_reads": 0, "vector_segments": 0,
         "bytes_sent": 0,
     }  # fmt: skip
-    counts, _ = xrootd_server_counters.counts_in(answer.replace("<rv>0<", "<rv>7<"))
+    counts, _ = xrootd_server.counts_in(answer.replace("<rv>0<", "<rv>7<"))
     assert counts is not None
     assert counts["vector_reads"] == 7
     without = [answer.replace(f'id="{name}"', 'id="x"') for name in ("xrootd", "link", "poll")]
     for damaged in ("", answer[:100], *without):
-        assert xrootd_server_counters.counts_in(damaged) == (None, 0)
+        assert xrootd_server.counts_in(damaged) == (None, 0)
 
 
 def test_a_client_is_there_until_the_server_has_counted_its_requests() -> None:
     """Its link is gone first: 0 requests of 12 were told where the server was kept waiting then."""
     answer = (DATA / "xrootd/stats.5.5.3.xml").read_text()
     assert "<att>1</att>" in answer
-    assert xrootd_server_counters.counts_in(answer.replace("<att>1</att>", "<att>2</att>"))[1] == 2
-    assert (
-        xrootd_server_counters.counts_in(answer.replace("<num>1</num>", "<num>2</num>", 1))[1] == 2
-    )
+    assert xrootd_server.counts_in(answer.replace("<att>1</att>", "<att>2</att>"))[1] == 2
+    assert xrootd_server.counts_in(answer.replace("<num>1</num>", "<num>2</num>", 1))[1] == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from steelyard.jobscripts import environment_table
+from steelyard.jobscripts import parameters
 from steelyard.jobscripts.placeholders import filled_command, unknown_names
 
 
@@ -47,4 +47,4 @@ def test_names_that_no_factor_has(command: str, names: list[str]) -> None:
 )
 def test_a_table_of_variables_is_checked(table: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        environment_table.canonical(table)
+        parameters.canonical_environment(table)
