@@ -1,4 +1,4 @@
-"""Reads a CVMFS client's counters around a run, which lib/cvmfs.sh wrote.
+"""Reads a CVMFS client's counters around a run, which lib/mounts.sh wrote.
 
 The files are cvmfs.CLIENT.before and .after, with .N for iteration N. The client reports in
 extended attributes of a repository's folder (CernVM-FS documentation, "Extended Attributes";

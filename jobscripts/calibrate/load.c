@@ -1,5 +1,5 @@
 /* steelyard-load: a known load for `steelyard calibrate` (wrappers/calibrate). Its help lists the
- * actions; load_work.h, load_processes.h and load_tcp.h do them and add to load_shared_counts.h.
+ * actions; load_work.h does them and adds to load_shared_counts.h.
  *
  * It counts where the work is done, in memory that all its processes share: what read(), write(),
  * send() and recv() returned, and what was synced or read past the page cache. CPU is that of
@@ -11,7 +11,7 @@
  *
  * The result is one line of JSON, complete or absent; the bytes of that line are counted, too. It
  * prints nothing, and does not compare itself with a record. */
-#include "load_tcp.h"
+#include "load_work.h"
 
 static const char help[] =
     "usage: steelyard-load RESULT ACTION… [-- COMMAND…]\n"

@@ -30,13 +30,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fstest_cp_and_dd.h"
-#include "fstest_interruptible_io.h"
+#include "fstest_files.h"
 #include "fstest_mount.h"
 #include "fstest_options.h"
-#include "fstest_run_state.h"
-#include "fstest_verify.h"
-#include "fstest_write_copy.h"
 
 /* --- one iteration ----------------------------------------------------------------------------*/
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# One client of a run. Part of steelyard.sh.
+# One client of a run, its warm-ups and its time-out. Part of steelyard.sh.
 #
 # Its states, in ATTEMPT/client.N: nothing; `ready NODE STEP`, after scratch folder, container, setup and
 # warm-up; `end CODE START END UPTIME UPTIME`. Between them it waits for `go` in ATTEMPT/go, and in mode
@@ -9,6 +9,9 @@
 # err.N. A signal goes to all descendants, and `end` is written also then. The container and the scratch
 # folder are removed at the end; after SIGKILL the next client removes the folder. Whether the run has
 # succeeded is main's decision (result.sh).
+#
+# Warm-ups are unmeasured executions of sy_client before `ready`. The time-out is that of one execution
+# ([job] time_out), not the job's time limit; main reads which client has timed out.
 # shellcheck disable=SC2153 # SY_CLIENTS and SY_CLIENT are two things
 
 sy_client_main() {
@@ -152,4 +155,65 @@ sy_time_client() {
     printf '%s\n' "$line" >>"$SY_STATE_FILE"
     words=${line#* }
     return "${words%% *}"
+}
+
+# Execute the warm-ups, before the client reports `ready`, so that the clients still start together. The
+# output is in ATTEMPT/warm-up.N; a warm-up that fails fails the run.
+sy_warm_up() {
+    local n code folder
+    for ((n = 1; n <= ${SY_WARM_UP:-0}; n++)); do
+        folder=$SY_ATTEMPT_DIR/warm-up.$n
+        mkdir -p -- "$folder" || return 1
+        if sy_has_launcher; then
+            sy_launcher_run_client "${folder##*/}"
+        else
+            SY_ATTEMPT_DIR=$folder sy_warm_up_once
+        fi
+        code=$?
+        sy_empty_scratch
+        if ((code != 0)); then
+            sy_log "warm-up $n failed (exit code $code): $(tail -n 1 -- "$folder/err.$SY_CLIENT")"
+            return "$code"
+        fi
+    done
+}
+
+sy_warm_up_once() {
+    (sy_run_client) >"$SY_ATTEMPT_DIR/out.$SY_CLIENT" 2>"$SY_ATTEMPT_DIR/err.$SY_CLIENT"
+}
+
+# Remove a warm-up's files: the measured execution must not find them.
+sy_empty_scratch() {
+    find "$SY_SCRATCH" -mindepth 1 -xdev -delete
+}
+
+# Start a process that sends SIGALRM to this shell at the time-out. SIGTERM means a stop from outside.
+sy_start_watchdog() {
+    local -r shell=$BASHPID
+    SY_WATCHDOG_PID=
+    [[ -n ${SY_TIME_OUT_S:-} ]] || return 0
+    trap 'SY_SIGNAL=TERM SY_TIMED_OUT=1' ALRM
+    (
+        trap 'exit 0' TERM
+        trap - EXIT
+        sy_peers_close_liveness
+        sy_pause "$SY_TIME_OUT_S"
+        kill -s ALRM "$shell" 2>/dev/null
+    ) &
+    SY_WATCHDOG_PID=$!
+}
+
+sy_stop_watchdog() {
+    trap '' ALRM
+    [[ -z $SY_WATCHDOG_PID ]] || kill "$SY_WATCHDOG_PID" 2>/dev/null || :
+    [[ -z ${SY_TIMED_OUT:-} ]] || printf 'timeout\n' >>"$SY_STATE_FILE"
+}
+
+# Whether a client of this attempt has timed out.
+sy_has_client_timed_out() {
+    local i
+    for ((i = 0; i < SY_CLIENTS; i++)); do
+        grep -qx timeout "$SY_ATTEMPT_DIR/client.$i" && return 0
+    done
+    return 1
 }

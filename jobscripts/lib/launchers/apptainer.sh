@@ -5,7 +5,7 @@
 # the client, so its processes are counted. It has its own processes, System V objects and /dev/shm; the
 # home folder is not mounted. Memory: for root a cgroup of ours, for others apptainer's --memory, which
 # needs systemd.
-# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_command.sh
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh
 
 sy_apptainer_command() {
     local path

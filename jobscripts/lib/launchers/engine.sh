@@ -9,7 +9,7 @@
 # docker's processes are children of its daemon: the job's record does not count them (`no`). podman's leave
 # the job's cgroup: a sampler around the run counts them, a job's may not (`unknown`). Containers carry the
 # study, the run and the owner as labels, by which leftovers are found.
-# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_command.sh
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh
 
 sy_engine_command() {
     local -r engine=$SY_LAUNCHER_KIND

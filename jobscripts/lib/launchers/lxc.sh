@@ -5,7 +5,7 @@
 # container: lxc-execute starts a second one with its root folder, which several runs may share. It has its
 # own /dev/shm, /etc/hosts and /proc. The network is the node's, a namespace of ours, or what the
 # configuration has; a configuration with another network than the requested one is refused with 4.
-# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_command.sh
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh
 
 # Uses the configuration of an existing, stopped container; several runs share its root folder.
 sy_lxc_command() {

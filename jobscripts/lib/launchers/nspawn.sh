@@ -4,7 +4,7 @@
 # The image is a root folder. The container needs root, is not registered with systemd-machined and stays in
 # the client's unit (--keep-unit). Its processes are counted. /etc/hosts is ours; processors and memory are
 # applied around it (launcher_limits.sh).
-# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_command.sh
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh
 
 # Writes go to memory: the root folder is unchanged, and several containers share it.
 sy_nspawn_command() {

@@ -4,7 +4,7 @@
 # There is no image: it measures what namespaces alone cost. It works for ordinary users where the kernel
 # admits user namespaces. An ordinary user's network has a loopback device only, which is tagged; root gets
 # the networks of launcher_network.sh. The container ends with its parent (--kill-child).
-# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh and launcher_command.sh
+# shellcheck disable=SC2034,SC2153 # SY_* are those of launcher.sh
 
 # Private mounts, processes, System V objects, shared memory and host name; the files are the node's.
 # Process ids begin at 1 in each container, and Open MPI names its files by them. So each container has

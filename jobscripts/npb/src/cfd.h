@@ -88,9 +88,6 @@ NPB_INLINE int cfd_whole(int n)
 	return (n + CFD_LINE - 1) & ~(CFD_LINE - 1);
 }
 
-/* U* at (x, y, z) of the unit cube, the polynomial of fourth degree. */
-void cfd_exact(double x, double y, double z, double u[CFD_FIELDS]);
-
 /* Memory and constants; u is (1, 0, 0, 0, 1) everywhere, so that no ghost divides by zero. */
 void cfd_open_box(struct cfd_box *box, const int total[3], const int first[3], const int count[3],
 		  bool sound);

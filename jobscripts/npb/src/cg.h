@@ -12,8 +12,6 @@ struct cg_problem {
 	double zeta;  /* official, limit 1e-10 */
 };
 
-extern const struct cg_problem cg_problems[NPB_CLASSES];
-
 /* Steps of conjugate gradients in each iteration. */
 enum { CG_STEPS = 25 };
 
@@ -49,20 +47,5 @@ struct cg_solver {
 	int rows, columns, row, column;
 	double *w, *received;
 };
-
-/* cg_vector_loops.c */
-double cg_dot(const double *restrict a, const double *restrict b, int n);
-/* to -= alpha from */
-void cg_subtract(double alpha, const double *restrict from, double *restrict to, int n);
-/* z += alpha p, p = r + beta p */
-void cg_advance(double alpha, double beta, const double *restrict r, double *restrict z,
-		double *restrict p, int n);
-
-/* cg_gradient.c: the part of the matrix and the vectors of this rank. */
-void cg_open_part(struct cg_solver *s, const struct cg_problem *problem);
-/* Solves A z = x from z = 0; returns |x - A z|^2. */
-double cg_solve(struct cg_solver *s);
-/* Sums over the ranks that share a row of the grid: all columns once. */
-void cg_sum(struct cg_solver *s, double *sums, int count);
 
 #endif

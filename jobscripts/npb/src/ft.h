@@ -22,9 +22,6 @@ struct ft_lines {
 
 void ft_open_plan(struct ft_plan *plan, int n);
 void ft_close_plan(struct ft_plan *plan);
-/* Transforms with exp(-2 pi i jk / n); returns which of the two has the result. The other
- * direction: swap re and im of both. */
-struct ft_lines ft_transform(const struct ft_plan *plan, struct ft_lines in, struct ft_lines other);
 
 struct ft_state {
 	struct npb_run *run;
@@ -45,17 +42,9 @@ struct ft_state {
 	double *decay_x, *decay_y, *decay_z; /* exp(-4 alpha pi^2 t k^2) */
 };
 
-/* Official, real and imaginary part by step; limit 1e-12 of the modulus. */
-extern const double (*const ft_checksums[NPB_CLASSES])[2];
-
 /* Random numbers in space, and their transform. */
 void ft_start(struct ft_state *s);
 /* The state after t steps, transformed back to space. */
 void ft_evolve(struct ft_state *s, int t);
-
-/* ft_xz_planes.c: from planes of x and z, one for each y of this rank, to the blocks and back. */
-void ft_fill_plane(struct ft_state *s, int y);
-void ft_plane_to_blocks(struct ft_state *s, int y);
-void ft_blocks_to_plane(struct ft_state *s, int y);
 
 #endif

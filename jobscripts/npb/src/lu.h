@@ -17,8 +17,6 @@ struct lu_problem {
 	double residual[CFD_FIELDS], error[CFD_FIELDS], integral;
 };
 
-extern const struct lu_problem lu_problems[NPB_CLASSES];
-
 enum lu_side { LU_WEST, LU_EAST, LU_SOUTH, LU_NORTH, LU_SIDES };
 
 /* This rank's part: a pencil of the grid, all of z over a rectangle of x and y. */
@@ -58,13 +56,6 @@ struct lu_sweep {
 	double convection, curvature, diffusion[3];
 };
 
-/* Factors of `ranks`, the first one not above the second. */
-void lu_factors(int ranks, int factor[2]);
-void lu_open_part(struct lu_part *part, struct npb_run *run, struct cfd_box *box);
-void lu_close_part(struct lu_part *part);
-/* Two layers of ghosts of u on all four sides. */
-void lu_exchange_halos(struct lu_part *part, const struct cfd_box *box);
-
 void lu_open_sweep(struct lu_sweep *sweep, const struct cfd_box *box, double step);
 void lu_close_sweep(struct lu_sweep *sweep);
 /* One plane, after what came from the borders. */
@@ -76,8 +67,5 @@ void lu_load_plane(struct lu_sweep *sweep, const struct cfd_box *box, int k);
 void lu_store_plane(const struct lu_sweep *sweep, const struct cfd_box *box, int k);
 /* Sum of squares of dt L(U) in the planes loaded since the last call. */
 double lu_take_squares(struct lu_sweep *sweep);
-
-/* Official values against those of the box, whose rate is L(U) - L(U*). */
-void lu_verify(struct npb_run *run, const struct cfd_box *box);
 
 #endif

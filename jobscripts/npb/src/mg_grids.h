@@ -65,19 +65,6 @@ uint64_t mg_bytes(int finest, int ranks);
 /* Ghosts of a field from the neighbours, or from the rank's other side. */
 void mg_fill(struct mg_grids *g, const struct mg_level *l, const struct mg_field *f);
 
-/* v = +1 at the ten largest of n^3 random numbers, -1 at the ten smallest. */
-void mg_place_charges(struct mg_grids *g);
-
-/* One row of nx points each, mg_row_operators.c. r = v - A u; a[1] is 0. */
-void mg_residual_row(const double *a, struct mg_rows u, const double *restrict v,
-		     double *restrict r, int nx);
-/* u += S r; c[3] is 0. */
-void mg_smooth_row(const double *c, struct mg_rows r, double *restrict u, int nx);
-/* P r: weights 1/2, 1/4, 1/8, 1/16 by distance; coarse point x is fine point 2x + 1. */
-void mg_restrict_row(struct mg_rows r, double *restrict out, int coarse);
-/* u = keep u + Q z: `z` are the four coarse rows around it, some of them the same. */
-void mg_interpolate_row(const double *const z[4], double *restrict u, int coarse, double keep);
-double mg_sum_of_squares(const double *restrict row, int nx);
 /* Half of z, rounded down; z is at least -2. */
 NPB_INLINE int mg_half(int z)
 {

@@ -95,8 +95,6 @@ struct mp_sizes {
 	int store, carry;
 };
 
-void mp_open(struct mp_grid *grid, struct npb_run *run, const struct mp_sizes *sizes);
-void mp_close(struct mp_grid *grid);
 uint64_t mp_bytes(const struct mp_sizes *sizes, int ranks);
 /* Boxes of three points at least. */
 int mp_most_ranks(int n);

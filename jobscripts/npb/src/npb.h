@@ -22,9 +22,6 @@ struct npb_vectors {
 	int bits;	/* width of a register; 0: not known, or not used */
 };
 
-/* Of this rank's processor. */
-struct npb_vectors npb_vectors(void);
-
 /*
  * A loop that gains from wide vectors is compiled three times and the machine's own version picked
  * when the program starts (npb_vectors names it), so that one build is fast everywhere. No
@@ -115,12 +112,6 @@ bool npb_check_memory(const struct npb_kernel *kernel, const struct npb_run *run
  * Limits of memory of the control groups that this process is in: its own, and every one above it
  * (cgroups(7); kernel documentation, cgroup-v1/memory.rst and cgroup-v2.rst).
  */
-
-/*
- * Bytes that can be had below the tightest limit, page cache counted as free, for it can be taken
- * back; UINT64_MAX without a limit. `where`: that group's folder. `root`: "", or a recorded tree.
- */
-uint64_t npb_cgroup_free_bytes(const char *root, char *where, size_t size);
 
 /*
  * The command line of every kernel: npb-cg --class A [--json FILE].

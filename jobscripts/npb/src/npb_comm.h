@@ -125,7 +125,6 @@ struct npb_times {
 void npb_print_heading(const struct npb_kernel *kernel, const struct npb_run *run);
 void npb_gather_times(const struct npb_run *run, struct npb_times *times);
 bool npb_verified(const struct npb_run *run);
-double npb_mops(const struct npb_run *run, const struct npb_times *times);
 void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *run,
 		       const struct npb_times *times);
 /* Whole or not at all; false, with errno, when it could not be written. */

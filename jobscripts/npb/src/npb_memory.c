@@ -1,8 +1,58 @@
-#include "npb.h"
-
+#define _DEFAULT_SOURCE /* madvise */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "npb.h"
+
+/* Memory of the kernels: zeroed, aligned, and counted, so that main finds what was not freed. */
+
+static long allocations;
+
+long npb_count_allocations(void)
+{
+	return allocations;
+}
+
+/* Large blocks begin on pages of 2 MiB, where the kernel has them: fewer pages to look up. */
+static void *allocate(size_t total)
+{
+	enum { LINE = 64, PAGE = 2 << 20 };
+	const size_t align = total < 2 * (size_t)PAGE ? LINE : PAGE;
+	const size_t rounded = (total + align) / align * align; /* never 0 */
+	void *memory = rounded > total ? aligned_alloc(align, rounded) : NULL;
+
+#ifdef MADV_HUGEPAGE
+	if (memory && align == PAGE)
+		madvise(memory, rounded, MADV_HUGEPAGE);
+#endif
+	return memory;
+}
+
+void *npb_alloc(size_t count, size_t bytes)
+{
+	const bool fits = bytes == 0 || count <= SIZE_MAX / bytes;
+	void *memory = fits ? allocate(count * bytes) : NULL;
+
+	if (!memory) {
+		fprintf(stderr, "npb: no memory for %zu times %zu bytes; use a smaller class\n",
+			count, bytes);
+		MPI_Abort(MPI_COMM_WORLD, 2);
+		exit(2);
+	}
+	memset(memory, 0, count * bytes);
+	allocations++;
+	return memory;
+}
+
+void npb_free(void *memory)
+{
+	allocations -= memory != NULL;
+	free(memory);
+}
 
 enum { PATH = 1024 };
 /* Version 1 says "no limit" by its largest number of whole pages (mm/page_counter.c). */
@@ -174,7 +224,11 @@ static uint64_t free_in(const char *root, const struct version *version, char *w
 	}
 }
 
-uint64_t npb_cgroup_free_bytes(const char *root, char *where, size_t size)
+/*
+ * Bytes that can be had below the tightest limit, page cache counted as free, for it can be taken
+ * back; UINT64_MAX without a limit. `where`: that group's folder. `root`: "", or a recorded tree.
+ */
+static uint64_t npb_cgroup_free_bytes(const char *root, char *where, size_t size)
 {
 	uint64_t least = UINT64_MAX;
 	char folder[2 * PATH];
@@ -188,4 +242,109 @@ uint64_t npb_cgroup_free_bytes(const char *root, char *where, size_t size)
 		}
 	}
 	return least;
+}
+
+enum { WHERE = 160 };
+
+/* What a rank may take, and what says so. */
+struct room {
+	uint64_t bytes;
+	char where[WHERE];
+};
+
+/* Bytes that can be had without swapping (MemAvailable, proc(5)); UINT64_MAX when not known. */
+static uint64_t available_bytes(const char *root)
+{
+	uint64_t kib = UINT64_MAX;
+	char line[1024];
+	FILE *file;
+
+	snprintf(line, sizeof(line), "%s/proc/meminfo", root);
+	file = fopen(line, "re");
+	if (!file)
+		return UINT64_MAX;
+	while (fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "MemAvailable: %" SCNu64 " kB", &kib) == 1)
+			break;
+	}
+	fclose(file);
+	return kib == UINT64_MAX ? kib : kib * 1024;
+}
+
+/* The limit of one process (ulimit -v), UINT64_MAX when there is none. */
+static uint64_t limit_bytes(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	return limit.rlim_cur;
+}
+
+static int ranks_on_node(MPI_Comm comm)
+{
+	MPI_Comm node;
+	int ranks;
+
+	MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+	MPI_Comm_size(node, &ranks);
+	MPI_Comm_free(&node);
+	return ranks;
+}
+
+static void tighten(struct room *room, uint64_t bytes, const char *where)
+{
+	if (bytes >= room->bytes)
+		return;
+	room->bytes = bytes;
+	snprintf(room->where, sizeof(room->where), "%s", where);
+}
+
+/* Memory and the group's limits are shared with the node's other ranks, for mpirun starts them all
+ * in one group. NPB_ROOT: a recorded tree instead of this machine's. */
+static struct room room_of(MPI_Comm comm)
+{
+	const uint64_t ranks = (uint64_t)ranks_on_node(comm);
+	const char *root = getenv("NPB_ROOT");
+	struct room room = {.bytes = UINT64_MAX};
+	char group[WHERE - 32] = "", where[WHERE];
+
+	root = root ? root : "";
+	tighten(&room, available_bytes(root) / ranks, "available on the node");
+	tighten(&room, limit_bytes(), "limit of ulimit -v");
+	tighten(&room, npb_cgroup_free_bytes(root, group, sizeof(group)) / ranks, "");
+	if (!room.where[0]) {
+		snprintf(where, sizeof(where), "left by the limit of %s", group);
+		snprintf(room.where, sizeof(room.where), "%s", where);
+	}
+	return room;
+}
+
+/* The room of the rank that has the least. */
+static void smallest(struct room *room, const struct npb_run *run)
+{
+	struct {
+		double bytes;
+		int rank;
+	} mine = {(double)room->bytes, run->rank}, least;
+
+	MPI_Allreduce(&mine, &least, 1, MPI_DOUBLE_INT, MPI_MINLOC, run->comm);
+	MPI_Bcast(room, sizeof(*room), MPI_BYTE, least.rank, run->comm);
+}
+
+bool npb_check_memory(const struct npb_kernel *kernel, const struct npb_run *run, char *message,
+		      size_t size)
+{
+	const uint64_t needed = kernel->memory_bytes(run->class, run->ranks);
+	struct room room = room_of(run->comm);
+
+	smallest(&room, run);
+	if (needed <= room.bytes)
+		return true;
+	snprintf(message, size,
+		 "class %c on %d ranks needs %.1f GB of memory per rank, found %.1f GB (%s): use "
+		 "more nodes or a smaller class",
+		 run->class_name, run->ranks, (double)needed * 1e-9, (double)room.bytes * 1e-9,
+		 room.where);
+	return false;
 }
