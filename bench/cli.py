@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import collect_study
+import collect
 from collect import Cost, measured
 
 from steelyard.analysis.base import file_changes
@@ -47,13 +47,13 @@ def make(folder: Path, runs: int) -> Path:
     """Make a study with a plan and a result for every run."""
     study_dir = folder / "bench.study"
     study_dir.mkdir()
-    size = collect_study.BLOCKS
+    size = collect.BLOCKS
     blocks = [list(range(runs))[number::size] for number in range(size)]
-    collect_study.write_plan(study_dir, runs, blocks)
+    collect.write_plan(study_dir, runs, blocks)
     for number, block in enumerate(blocks):
         for place, run in enumerate(block):
-            job = collect_study.JobId(str(100 + number * runs), place)
-            collect_study.write_run(study_dir, run, job)
+            job = collect.JobId(str(100 + number * runs), place)
+            collect.write_run(study_dir, run, job)
     return study_dir
 
 

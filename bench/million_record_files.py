@@ -41,7 +41,6 @@ from pathlib import Path
 
 import month_generator
 import month_records
-import month_samples
 from collect import Cost, measured
 from million_job_readers import STEELYARD, UNKNOWN, collect_cluster, environment, top_agrees
 from month_jobs import Job
@@ -82,7 +81,7 @@ class Maker:
         self.sum = Sum()
         self.flat: Job | None = None
         self.by_day: Job | None = None
-        with month_samples.RECORDED.open("rb") as recorded:
+        with month_records.RECORDED.open("rb") as recorded:
             cells = [recorded.readline().rstrip().split(b",") for _ in range(LINES)]
         there = [not OF_OTHER_DEVICES.search(name) for name in cells[0]]
         self.head, *self.rows = (b",".join(compress(line, there)) + b"\n" for line in cells)

@@ -4,7 +4,7 @@ make bench BENCH=record_life_cycle
 python bench/record_life_cycle.py [--jobs 3000] [--samples 0.5] [--every 30s]
 
 A month of N jobs is made (bench/month_generator.py). A share of them has samples at 1 Hz, Slurm's
-default here (month_samples.py and month_jobs.py describe which jobs). Then follow `collect
+default here (month_records.py and month_jobs.py describe which jobs). Then follow `collect
 --cluster` of all loose records; `show` of some jobs; `sweep` of all of them, and of a copy with
 thinned samples (--every); `show` of these jobs from packs; `collect --cluster` from packs; `show`
 from the database, without records and accounting; `top` and `metrics`. Both databases must contain

@@ -50,7 +50,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import sampler_job as ours
-import sampler_mass_exit as ends
 
 from steelyard.analysis.stats.basics import student_quantile
 from steelyard.wrappers.base.signals import ending_on_sigterm
@@ -273,9 +272,9 @@ def rounds(bench: Bench, most: int) -> Found:
         break
     found.load.append(ours.load_average())
     if time.monotonic() + slowness * ENDS_S <= bench.end_s:
-        found.ends = ends.in_each_way(bench.base, MAIN_HZ)
+        found.ends = ours.in_each_way(bench.base, MAIN_HZ)
     else:
-        print(f"no time for {ends.PROCESSES} processes that end at once: say --minutes")
+        print(f"no time for {ours.PROCESSES} processes that end at once: say --minutes")
     return found
 
 
@@ -320,7 +319,7 @@ def report(found: Found) -> dict[str, object]:
     print(f"{count} rounds; only to wake: {wake:.1f} µs at 10 Hz; load average "
           f"{min(found.load):.1f} to {max(found.load):.1f}, its own part among it; memory's budget "
           f"{BUDGET_KB} kB")  # fmt: skip
-    ends.report(found.ends)
+    ours.report(found.ends)
     return {"rows": rows, "ends_at_once": found.ends, "wake_us": round(wake, 1), "rounds": count,
             "load": [round(load, 1) for load in found.load]}  # fmt: skip
 

@@ -15,9 +15,9 @@ JOB_ID = 4711
 @pytest.fixture
 def checks(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     monkeypatch.syspath_prepend(str(BENCH))
-    import soak_checks
+    import soak
 
-    return soak_checks
+    return soak
 
 
 def is_flat(checks: ModuleType, values: list[int]) -> bool:
