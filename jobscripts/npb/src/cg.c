@@ -12,6 +12,20 @@
 #include "cg.h"
 #include "npb.h"
 
+/* Steps of conjugate gradients in each iteration. */
+enum { CG_STEPS = 25 };
+
+struct cg_solver {
+	struct npb_run *run;
+	struct cg_matrix a;
+	int n; /* elements of the vectors, from that of the matrix' first column on */
+	double *x, *z, *p, *r; /* elements of the rank's columns */
+	double *q;	       /* A p, of the rank's columns */
+	/* The position in a grid of rows x columns ranks; sums of the rank's rows; a message. */
+	int rows, columns, row, column;
+	double *w, *received;
+};
+
 static const struct cg_problem cg_problems[NPB_CLASSES] = {
     [NPB_S] = {1400, 7, 15, 10, 8.5971775078648},
     [NPB_W] = {7000, 8, 15, 12, 10.362595087124},

@@ -1,4 +1,4 @@
-/* What the files of CG share: the problem, the matrix and the solver's vectors. */
+/* What the files of CG share: the problem and the matrix. */
 #ifndef CG_H
 #define CG_H
 
@@ -12,14 +12,10 @@ struct cg_problem {
 	double zeta;  /* official, limit 1e-10 */
 };
 
-/* Steps of conjugate gradients in each iteration. */
-enum { CG_STEPS = 25 };
-
 /*
  * The rows first ... first + rows - 1 of the matrix, of them the columns first_column and so on,
- * compressed by rows within panels of 2^16
- * columns: a column then takes two bytes, and the part of the vector that a panel is multiplied
- * with stays in the cache.
+ * compressed by rows within panels of 2^16 columns: a column then takes two bytes, and the part of
+ * the vector that a panel is multiplied with stays in the cache.
  */
 enum { CG_PANEL_BITS = 16 };
 
@@ -36,16 +32,5 @@ void cg_make_matrix(struct cg_matrix *a, const struct cg_problem *problem);
 void cg_free_matrix(struct cg_matrix *a);
 /* y = A x for the own rows and columns; x has the elements of the columns. */
 void cg_multiply(const struct cg_matrix *restrict a, const double *restrict x, double *restrict y);
-
-struct cg_solver {
-	struct npb_run *run;
-	struct cg_matrix a;
-	int n; /* elements of the vectors, from that of the matrix' first column on */
-	double *x, *z, *p, *r; /* elements of the rank's columns */
-	double *q;	       /* A p, of the rank's columns */
-	/* The position in a grid of rows x columns ranks; sums of the rank's rows; a message. */
-	int rows, columns, row, column;
-	double *w, *received;
-};
 
 #endif

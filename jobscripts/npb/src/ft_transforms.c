@@ -1,3 +1,4 @@
+/* The transforms of FT: of lines, of planes of x and z, and in the space of frequencies. */
 #include <math.h>
 
 #include "ft.h"

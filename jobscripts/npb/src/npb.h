@@ -109,11 +109,6 @@ bool npb_check_memory(const struct npb_kernel *kernel, const struct npb_run *run
 		      size_t size);
 
 /*
- * Limits of memory of the control groups that this process is in: its own, and every one above it
- * (cgroups(7); kernel documentation, cgroup-v1/memory.rst and cgroup-v2.rst).
- */
-
-/*
  * The command line of every kernel: npb-cg --class A [--json FILE].
  */
 

@@ -1,3 +1,7 @@
+/*
+ * Memory of the kernels: zeroed, aligned, and counted, so that main finds what was not freed; and
+ * whether there is enough of it, also below the limits of control groups.
+ */
 #define _DEFAULT_SOURCE /* madvise */
 #include <inttypes.h>
 #include <stdio.h>
@@ -7,8 +11,6 @@
 #include <sys/resource.h>
 
 #include "npb.h"
-
-/* Memory of the kernels: zeroed, aligned, and counted, so that main finds what was not freed. */
 
 static long allocations;
 
@@ -54,7 +56,13 @@ void npb_free(void *memory)
 	free(memory);
 }
 
+/*
+ * Limits of memory of the control groups that this process is in: its own, and every one above it
+ * (cgroups(7); kernel documentation, cgroup-v1/memory.rst and cgroup-v2.rst).
+ */
+
 enum { PATH = 1024 };
+
 /* Version 1 says "no limit" by its largest number of whole pages (mm/page_counter.c). */
 static const uint64_t no_limit = UINT64_C(1) << 62;
 
@@ -216,7 +224,7 @@ static uint64_t free_in(const char *root, const struct version *version, char *w
 
 		if (here < least) {
 			least = here;
-			snprintf(where, size, "%s", folder);
+			snprintf(where, size, "%.*s", (int)size - 1, folder);
 		}
 		if (strlen(folder) <= strlen(mount.at) || !strrchr(folder, '/'))
 			return least;
@@ -238,7 +246,7 @@ static uint64_t npb_cgroup_free_bytes(const char *root, char *where, size_t size
 
 		if (here < least) {
 			least = here;
-			snprintf(where, size, "%s", folder);
+			snprintf(where, size, "%.*s", (int)size - 1, folder);
 		}
 	}
 	return least;

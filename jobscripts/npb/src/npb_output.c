@@ -1,3 +1,4 @@
+/* What a run prints, and its JSON document. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -121,10 +122,6 @@ void npb_print_closing(const struct npb_kernel *kernel, const struct npb_run *ru
 	printf(" Version         = %24s\n\n\n", "Steelyard " SY_VERSION);
 	fflush(stdout);
 }
-
-#ifndef SY_VERSION
-#define SY_VERSION "unknown"
-#endif
 
 /* JSON has no NaN: what is no number is null. */
 static void number(FILE *file, double value)
