@@ -18,11 +18,11 @@ import argparse
 import json
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.wrappers.base import errors, options
+from steelyard.wrappers.base import console, errors, options
 
 if TYPE_CHECKING:
     from steelyard.wrappers.netem.program import Specification
@@ -121,9 +121,6 @@ class Check:
 
 def check(args: argparse.Namespace) -> int:
     """Check a specification and print the results; exit code 4 if a check fails."""
-    from dataclasses import asdict
-
-    from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
 
@@ -167,7 +164,6 @@ def has_sites(spec: Specification) -> Check:
 
 def check_policy(spec: Specification, policy: Path | None) -> Check:
     """Check whether the policy permits the condition for this user."""
-    from steelyard.wrappers.base.errors import ConditionError
     from steelyard.wrappers.netem import program as netem
 
     name = "allowed in your jobs"
@@ -177,14 +173,13 @@ def check_policy(spec: Specification, policy: Path | None) -> Check:
     options = [] if policy is None else [f"--policy={policy}"]
     try:
         answer = json.loads(netem.run_node_program("netem", "check", *options, "--", spec.text))
-    except ConditionError as error:
+    except errors.ConditionError as error:
         return Check(name, False, str(error))
     return Check(name, True, f"by {answer['policy']}")
 
 
 def apply(args: argparse.Namespace) -> int:
     """Apply a condition by hand; no process is watched, so it stays until `clear`."""
-    from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
 
@@ -209,7 +204,6 @@ def apply(args: argparse.Namespace) -> int:
 
 def show(args: argparse.Namespace) -> int:
     """Print every state on this machine."""
-    from steelyard.wrappers.base import console, errors
     from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
 
@@ -228,7 +222,6 @@ def show(args: argparse.Namespace) -> int:
 def clear(args: argparse.Namespace) -> int:
     """Remove one job's condition, or all: also those without a state, which Steelyard's own handle
     identifies."""
-    from steelyard.wrappers.base import errors
     from steelyard.wrappers.netem import condition_descriptions
     from steelyard.wrappers.netem import program as netem
 
@@ -288,7 +281,6 @@ def add_sites(parser: argparse.ArgumentParser) -> None:
 
 def apply_sites(args: argparse.Namespace) -> int:
     """Apply all links, or none."""
-    from steelyard.wrappers.base import console
     from steelyard.wrappers.netem import program, sites
 
     found = sites.read_sites(args.file)
@@ -315,7 +307,6 @@ def apply_sites(args: argparse.Namespace) -> int:
 
 def write_and_report(found: Sites, args: argparse.Namespace) -> int:
     """Install the file; print how jobs request it, and what it means for this node."""
-    from steelyard.wrappers.base import console
     from steelyard.wrappers.netem import program, sites
 
     if args.dry_run:
