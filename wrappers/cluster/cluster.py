@@ -27,7 +27,6 @@ from steelyard.analysis.sources import slurm_command_environment
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.cron_command_lock import take_lock
 from steelyard.wrappers.cluster import cluster_config, daemons, guest_start
-from steelyard.wrappers.cluster import guest_start as virtual_nfs
 from steelyard.wrappers.cluster import network as virtual_network
 from steelyard.wrappers.cluster.cluster_config import ClusterConfig, Layout, Ports
 from steelyard.wrappers.cluster.daemons import Daemon, State
@@ -166,7 +165,7 @@ def _start(config: ClusterConfig, state: State) -> None:
     starter = daemons.Starter(config, state, Cluster(state).environment())
     guests = guest_start.boot_guests(starter)
     slurmctld = daemons.start_controllers(starter, ports)
-    virtual_nfs.start_nfs(starter, guests)
+    guest_start.start_nfs(starter, guests)
     slurmds = [starter.start_slurmd(node) for node in config.host_names()]
     guest_start.start_slurmd(starter, guests)
     daemons.wait_nodes(starter, slurmctld, slurmds)
@@ -267,7 +266,7 @@ def _down(folder: Path) -> bool:
         raise MissingError(f"these processes of the cluster do not end: {names}; see {folder}/log")
     if state.network and state.boot_id == daemons.read_boot_id():
         virtual_network.remove_network(state.network)
-        virtual_nfs.disk_path(folder).unlink(missing_ok=True)
+        guest_start.disk_path(folder).unlink(missing_ok=True)
         state.network = None
     state.daemons, state.ready = [], False
     state.save()

@@ -28,8 +28,8 @@ from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.doctor import capabilities as doctor_now
 from steelyard.wrappers.doctor import local_node as doctor_node
-from steelyard.wrappers.doctor import node_groups, remote_nodes
 from steelyard.wrappers.doctor import openpbs as doctor_openpbs
+from steelyard.wrappers.doctor import remote_nodes
 from steelyard.wrappers.doctor import torque as doctor_torque
 from steelyard.wrappers.schedulers import registry as schedulers_registry
 from steelyard.wrappers.schedulers.base import Scheduler
@@ -79,7 +79,7 @@ def format_checks(checks: Sequence[Check]) -> Iterator[str]:
     for check in checks:
         if check.state == "ok" and check.name.startswith(BENCHMARK):
             continue
-        yield from node_groups.format_check(check)
+        yield from remote_nodes.format_check(check)
 
 
 def check_nodes(args: argparse.Namespace) -> int:
@@ -96,7 +96,7 @@ def check_nodes(args: argparse.Namespace) -> int:
     if args.json:
         console.print_json([asdict(answer) for answer in answers])
     else:
-        print("\n".join(node_groups.format_groups(answers)))
+        print("\n".join(remote_nodes.format_groups(answers)))
     well = all(
         one.checks and all(check.state != "missing" for check in one.checks) for one in answers
     )

@@ -281,7 +281,8 @@ def add_sites(parser: argparse.ArgumentParser) -> None:
 
 def apply_sites(args: argparse.Namespace) -> int:
     """Apply all links, or none."""
-    from steelyard.wrappers.netem import program, sites
+    from steelyard.wrappers.netem import program as netem
+    from steelyard.wrappers.netem import sites
 
     found = sites.read_sites(args.file)
     if args.into is not None and not args.write:
@@ -294,8 +295,8 @@ def apply_sites(args: argparse.Namespace) -> int:
         lines = [f"{site} -> {target}: {spec}" for target, spec in wanted]
         print("\n".join(lines) or f"no link begins at {site}")
         return errors.DONE
-    program.require_root(f"netem sites {args.file}")
-    documents = apply_all(wanted, program.choose_run_dir(args.run_dir))
+    netem.require_root(f"netem sites {args.file}")
+    documents = apply_all(wanted, netem.choose_run_dir(args.run_dir))
     if args.json:
         console.print_json(documents)
     else:
@@ -307,7 +308,8 @@ def apply_sites(args: argparse.Namespace) -> int:
 
 def write_and_report(found: Sites, args: argparse.Namespace) -> int:
     """Install the file; print how jobs request it, and what it means for this node."""
-    from steelyard.wrappers.netem import program, sites
+    from steelyard.wrappers.netem import program as netem
+    from steelyard.wrappers.netem import sites
 
     if args.dry_run:
         print(sites.compile_sites(found, args.file), end="")
@@ -315,7 +317,7 @@ def write_and_report(found: Sites, args: argparse.Namespace) -> int:
     folder = args.into or sites.FOLDER
     path = sites.write_sites(found, args.file, folder)
     try:
-        node, why = program.read_sites(path.stem, folder), None
+        node, why = netem.read_sites(path.stem, folder), None
     except errors.ConditionError as error:
         node, why = None, str(error)
     if args.json:
@@ -324,16 +326,17 @@ def write_and_report(found: Sites, args: argparse.Namespace) -> int:
         )
         return errors.DONE
     print(f"{path}: written; jobs on nodes that have it: sbatch --netem=sites={path.stem}")
-    print("\n".join(program.describe_sites(node)) if node else f"on this machine: {why}")
+    print("\n".join(netem.describe_sites(node)) if node else f"on this machine: {why}")
     return errors.DONE
 
 
 def check_links(found: Sites, site: str) -> list[tuple[str, str]]:
     """Return the links that begin here, each checked and in canonical text."""
-    from steelyard.wrappers.netem import program, sites
+    from steelyard.wrappers.netem import program as netem
+    from steelyard.wrappers.netem import sites
 
     return [
-        (target, program.parse_specification(spec).requested)
+        (target, netem.parse_specification(spec).requested)
         for target, spec in sites.list_conditions(found, site)
     ]
 
@@ -360,18 +363,18 @@ def read_own_addresses() -> list[str]:
 
 def apply_all(wanted: list[tuple[str, str]], folder: Path) -> list[dict[str, object]]:
     """Apply the conditions one after another; if one fails, those before it are undone."""
-    from steelyard.wrappers.netem import program
+    from steelyard.wrappers.netem import program as netem
 
     documents: list[dict[str, object]] = []
     for number, (_, spec) in enumerate(wanted, start=1):
         try:
-            conditions = program.Conditions(network=spec, peer=find_peer(spec))
+            conditions = netem.Conditions(network=spec, peer=find_peer(spec))
             documents.append(
-                program.apply_condition(conditions, folder, f"{NAME}-{number}", watch=None)
+                netem.apply_condition(conditions, folder, f"{NAME}-{number}", watch=None)
             )
         except errors.SteelyardError:
             for done in range(1, number):
-                program.finish_condition(folder, f"{NAME}-{done}", "hand")
+                netem.finish_condition(folder, f"{NAME}-{done}", "hand")
             raise
     return documents
 

@@ -25,7 +25,6 @@ from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError
 from steelyard.wrappers.launchers.launcher_grammar import BARE, Launcher
 from steelyard.wrappers.netem import program as netem
 from steelyard.wrappers.run import container_run
-from steelyard.wrappers.run import container_run as run_inside
 
 GRACE_S = 10
 
@@ -38,13 +37,13 @@ NOT_SAID: dict[str, object] = {
 # name: (path in the record, unit). `elapsed` is the command's own time: the record's elapsed_s is
 # from the first to the last sample.
 METRICS = {"elapsed": ("exit.elapsed_s", "s")}
-for _total in run_inside.SHOWN:
+for _total in container_run.SHOWN:
     METRICS[_total.run_name] = (_total.path, _total.unit)
     if _total.run_name == "cpu":
-        METRICS |= {name: (f"cpu.{key}", "s") for name, key in run_inside.CPU_PARTS.items()}
+        METRICS |= {name: (f"cpu.{key}", "s") for name, key in container_run.CPU_PARTS.items()}
 
 # Figures that miss the usage of processes for which no parent waited.
-OF_REAPED = tuple(run_inside.MEASURED)
+OF_REAPED = tuple(container_run.MEASURED)
 UNSEEN = "cpu.unseen_s"
 
 
@@ -156,8 +155,8 @@ def measure(options: Options, program: str, folder: Path, number: int) -> Measur
         )
     result = read_measurement(run_folder, number, code)
     if not options.launcher.is_bare:
-        run_inside.copy_output(inside, run_folder)
-        found = run_inside.read_run(run_inside.attempt_folder(inside))
+        container_run.copy_output(inside, run_folder)
+        found = container_run.read_run(container_run.attempt_folder(inside))
         result = take_inner_values(result, found, options.launcher.containers)
     if options.conditions.shapes and result.network_conditions is None:
         result = replace(
@@ -171,7 +170,7 @@ def wrap_in_container(options: Options, folder: Path) -> Options:
     containers."""
     if options.launcher.is_bare:
         return options
-    command = run_inside.prepare(
+    command = container_run.prepare(
         options.launcher,
         options.command,
         folder,
@@ -184,7 +183,7 @@ def wrap_in_container(options: Options, folder: Path) -> Options:
 
 
 def take_inner_values(
-    result: Measurement, found: run_inside.ContainerRun, containers: int
+    result: Measurement, found: container_run.ContainerRun, containers: int
 ) -> Measurement:
     """Return the result with the figures measured inside the containers, and without those of other
     processes."""
@@ -194,11 +193,11 @@ def take_inner_values(
     values = result.values | inside
     lost = found.find_uncounted()
     if lost is not None:
-        values |= dict.fromkeys(run_inside.MEASURED)
-        missing |= dict.fromkeys(run_inside.MEASURED, f"{lost}: cpu and bytes lack them")
-    if not run_inside.measures_processes(found.tags):
+        values |= dict.fromkeys(container_run.MEASURED)
+        missing |= dict.fromkeys(container_run.MEASURED, f"{lost}: cpu and bytes lack them")
+    if not container_run.measures_processes(found.tags):
         values["memory"] = None
-        missing["memory"] = run_inside.NOT_OURS
+        missing["memory"] = container_run.NOT_OURS
     return replace(
         result,
         exit_code=found.exit_code,
@@ -209,7 +208,7 @@ def take_inner_values(
             for name, why in (result.missing | missing).items()
             if values.get(name) is None
         },
-        of_whole_run=run_inside.OF_WHOLE_RUN,
+        of_whole_run=container_run.OF_WHOLE_RUN,
         containers=containers,
     )
 

@@ -18,8 +18,8 @@ from steelyard.jobscripts.plurals import counted, counted_range
 from steelyard.wrappers.base import console
 from steelyard.wrappers.base.errors import UsageError
 from steelyard.wrappers.netem import condition_descriptions
-from steelyard.wrappers.run import comparisons, measurement
 from steelyard.wrappers.run import comparisons as run_comparisons
+from steelyard.wrappers.run import measurement
 from steelyard.wrappers.run.comparisons import Comparison
 from steelyard.wrappers.run.measurement import Measurement, Summary
 from steelyard.wrappers.run.measurement_rounds import Course
@@ -210,9 +210,11 @@ def describe_shell(outcome: RunResults, one: CommandResults) -> list[str]:
     shell_text = f"through {name}, for {one.command.why_shell}"
     if cost is None:
         return [f"{shell_text}: its own time is in the figures, and was not measured"]
-    own = f"  by itself it takes {comparisons.format_seconds(cost.mean_s)} ({name} -c :, n = {cost.n})"
+    own = f"  by itself it takes {run_comparisons.format_seconds(cost.mean_s)} ({name} -c :, n = {cost.n})"
     mean = one.elapsed.mean
-    less = f"; without it {comparisons.format_seconds(max(mean - cost.mean_s, 0))}" if mean else ""
+    less = (
+        f"; without it {run_comparisons.format_seconds(max(mean - cost.mean_s, 0))}" if mean else ""
+    )
     return [f"{shell_text}: the shell is in the figures", f"{own}{less}"]
 
 

@@ -28,7 +28,6 @@ from steelyard.wrappers.submit import (
     stop_rule,
     study_preview,
 )
-from steelyard.wrappers.submit import program_checks as submit_programs
 from steelyard.wrappers.submit.batch_submission import (
     print_message,
     recover_submissions,
@@ -208,7 +207,7 @@ def add_failures(done: Outcome, folder: StudyDir, executed: Sequence[Run]) -> Ou
 
 def check_programs(study: Study, runs: Sequence[Run], scheduler: Scheduler) -> None:
     """Raise MissingError for local runs that would fail; print a warning where nodes may differ."""
-    missing = submit_programs.find_missing_programs(study, runs)
+    missing = program_checks.find_missing_programs(study, runs)
     if missing and scheduler.runs_here:
         raise MissingError(f"programs are missing on this machine: {'; '.join(missing)}")
     if missing:
@@ -247,7 +246,7 @@ def write_study(study: Study, folder: StudyDir, runs: Sequence[Run], missing: li
     if not library.exists():
         ledger.write_atomically(library, text)
     benchmarks = study.benchmarks()
-    variables = submit_programs.make_environment(study)
+    variables = program_checks.make_environment(study)
     for run in missing:
         path = folder.run(run.run_id)
         path.mkdir(parents=True, exist_ok=True)

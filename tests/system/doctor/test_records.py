@@ -13,7 +13,7 @@ import pytest
 from steelyard.analysis.sources import record_folders
 from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.base.programs import find_node_program
-from steelyard.wrappers.doctor import local_node, node_groups
+from steelyard.wrappers.doctor import local_node, remote_nodes
 from steelyard.wrappers.doctor.remote_nodes import Answer
 from steelyard.wrappers.sweep import sweep
 from steelyard.wrappers.sweep.sweep import SweepRequest
@@ -173,4 +173,4 @@ def test_a_mount_point_is_guarded_by_its_mark_and_a_spool(records: Path, spool: 
 
 def test_nodes_are_alike_though_one_counts_an_entry_more() -> None:
     answers = [Answer(n, (Check("records", "ok", f"{n} entries"),)) for n in ("n1", "n2")]
-    assert [group.nodes for group in node_groups.group_nodes(answers)] == [("n1", "n2")]
+    assert [group.nodes for group in remote_nodes.group_nodes(answers)] == [("n1", "n2")]

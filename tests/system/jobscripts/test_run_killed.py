@@ -15,7 +15,6 @@ from tests.processes import each_process
 from tests.waiting import wait_for
 
 from steelyard.wrappers.base import leftovers
-from steelyard.wrappers.base import leftovers as run_left
 from steelyard.wrappers.commands import cli
 
 from .launcher_lab import docker
@@ -84,7 +83,7 @@ def test_folders_of_runs_that_were_killed_are_removed(
     if os.geteuid() == 0:
         os.chown(tmp_path / f"steelyard-run-{names[4]}", 65534, 65534)
     (tmp_path / f"steelyard-run-{gone}-{here}-link").symlink_to(tmp_path)
-    with run_left.make_run_folder() as own:
+    with leftovers.make_run_folder() as own:
         assert own.parent == tmp_path and own.is_dir()
     left = {path.name.removeprefix("steelyard-run-") for path in tmp_path.iterdir()}
     expected = {names[0], names[2], names[3], f"{gone}-{here}-link"}
@@ -96,7 +95,7 @@ def test_a_container_that_was_left_is_removed_by_the_next_run(
 ) -> None:
     """The engine was down when its client ended."""
     name = f"steelyard-test-left-{os.getpid()}"
-    label = f"--label=steelyard.study={run_left.container_label()}"
+    label = f"--label=steelyard.study={leftovers.container_label()}"
     words = [label, f"--label=steelyard.owner={os.getpid()}:1", "--network=host"]
     docker("create", f"--name={name}", *words, image.partition(":")[2], "sleep", "60")
     try:

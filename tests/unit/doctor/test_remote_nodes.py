@@ -9,7 +9,7 @@ import pytest
 
 from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.wrappers.base.doctor_check import Check
-from steelyard.wrappers.doctor import node_groups, remote_nodes
+from steelyard.wrappers.doctor import remote_nodes
 from steelyard.wrappers.doctor.remote_nodes import Answer
 from steelyard.wrappers.schedulers import registry
 from steelyard.wrappers.schedulers.pbs.dialects import OpenPbs, Torque
@@ -35,7 +35,7 @@ def test_nodes_that_say_the_same_are_told_together_and_the_odd_one_by_what_diffe
         Answer("n6", why="ssh: n6: no route"),
         Answer("n7", why="ssh: n7: no route"),
     ]
-    assert list(node_groups.format_groups(answers)) == [
+    assert list(remote_nodes.format_groups(answers)) == [
         "n[1,3,5] (3 of 7)",
         "  ok       energy: package-0",
         "  ok       netem states: 0 hold",
@@ -60,7 +60,7 @@ def test_nodes_that_say_the_same_are_told_together_and_the_odd_one_by_what_diffe
     ],
 )
 def test_names_are_folded_as_schedulers_write_them(names: list[str], folded: str) -> None:
-    assert node_groups.fold_node_names(names) == folded
+    assert remote_nodes.fold_node_names(names) == folded
     assert sorted(expand_nodes(folded)) == sorted(names)
 
 
