@@ -1,4 +1,5 @@
-"""For bench/sampler.py, noise.py and process_storm.py: our samplers of a job, with every source, also while all processes of a large job end at once."""
+"""For bench/sampler.py, noise.py and process_storm.py: our samplers of a job, with every source, also
+while all processes of a large job end at once."""
 
 from __future__ import annotations
 
