@@ -31,7 +31,9 @@ def folders_of_c(root: Path = ROOT) -> list[Path]:
 
 def defined_in(text: str) -> set[str]:
     """The functions of a C file that others can call."""
-    return set(re.findall(r"^(?!(?:\w+ )?static)\w[\w\s*]*?(\w+)\([^;{}]*\)\s*\{", text, re.MULTILINE))
+    return set(
+        re.findall(r"^(?!(?:\w+ )?static)\w[\w\s*]*?(\w+)\([^;{}]*\)\s*\{", text, re.MULTILINE)
+    )
 
 
 def needs_of_c(folder: Path) -> dict[str, set[str]]:
