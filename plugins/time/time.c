@@ -11,7 +11,7 @@
  * Linked statically: it is brought into images whose C library may be any. */
 #include "base/clock.h"
 #include "base/descriptors.h"
-#include "base/quantities.h"
+#include "base/samples.h"
 #include "counters/command_process.h"
 #include "counters/command_usage.h"
 #include "counters/processes.h"

@@ -5,7 +5,7 @@
 
 #include "tap.h"
 
-#include "base/trusted_folder.h"
+#include "base/file.h"
 #include "job/record_lookup.h"
 #include "record/record_folder.h"
 

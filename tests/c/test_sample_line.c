@@ -1,9 +1,7 @@
 /* Lines of samples: written, read back, summed up. */
 #include "tap.h"
 
-#include "base/quantities.h"
-#include "base/sample_line.h"
-#include "base/sample_totals.h"
+#include "base/samples.h"
 
 #include <stdlib.h>
 

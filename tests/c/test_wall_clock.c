@@ -3,7 +3,6 @@
 #include "tap.h"
 
 #include "base/clock.h"
-#include "sampler/wall_clock.h"
 
 #include <jansson.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "base/sample_line.h"
+#include "base/samples.h"
 
 enum sy_source {
 	SY_SOURCE_NONE,

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/sample_line.h"
+#include "base/samples.h"
 #include "counters/inet_diag.h"
 #include "counters/processes.h"
 #include "counters/rtt_statistics.h"

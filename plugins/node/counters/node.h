@@ -18,8 +18,7 @@
 #ifndef STEELYARD_COUNTERS_NODE_H
 #define STEELYARD_COUNTERS_NODE_H
 
-#include "base/quantities.h"
-#include "base/sample_line.h"
+#include "base/samples.h"
 #include "counters/netdev_inventory.h"
 #include "meters/meters.h"
 

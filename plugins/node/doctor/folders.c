@@ -3,7 +3,6 @@
 
 #include "base/file.h"
 #include "base/json_document.h"
-#include "base/trusted_folder.h"
 #include "record/record_files.h"
 #include "record/record_folder.h"
 #include "record/waiting_samplers.h"

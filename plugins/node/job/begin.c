@@ -20,7 +20,6 @@
 #include "job/node_command.h"
 #include "job/node_log.h"
 #include "job/record_lookup.h"
-#include "job/run_dir.h"
 #include "job/sampler_launch.h"
 #include "job/sampler_messages.h"
 #include "job/state.h"

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/fnv_hash.h"
+#include "base/hash.h"
 #include "sampler/control_socket.h"
 
 #define FULL_QUEUE_US 100000

@@ -1,6 +1,6 @@
 #include "job/job_options.h"
 
-#include "base/sampling_rate.h"
+#include "base/samples.h"
 #include "netem/spec/values.h"
 
 #include <inttypes.h>

@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "job/config.h"
-#include "job/run_dir.h"
 
 #include <fcntl.h>
 #include <stdarg.h>

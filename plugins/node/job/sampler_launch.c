@@ -5,7 +5,6 @@
 #include "job/control_sockets.h"
 #include "job/node_command.h"
 #include "job/node_log.h"
-#include "job/run_dir.h"
 #include "record/waiting_samplers.h"
 #include "sampler/control_socket.h"
 

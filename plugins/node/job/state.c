@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json_document.h"
-#include "base/trusted_folder.h"
 #include "counters/process_alive.h"
 
 #include <dirent.h>

@@ -1,8 +1,7 @@
 /* steelyard-node sample: measure a command, or the processes of a job. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/sampling_rate.h"
-#include "base/trusted_folder.h"
+#include "base/samples.h"
 #include "program/commands.h"
 #include "program/option_parser.h"
 #include "record/record_files.h"

@@ -1,6 +1,6 @@
 #include "program/job_config_options.h"
 
-#include "base/trusted_folder.h"
+#include "base/file.h"
 
 #include <unistd.h>
 

@@ -23,9 +23,7 @@
 #include <sys/types.h>
 
 #include "base/json_document.h"
-#include "base/quantities.h"
-#include "base/sample_line.h"
-#include "base/sample_totals.h"
+#include "base/samples.h"
 #include "counters/cgroup.h"
 #include "counters/command_usage.h"
 #include "counters/job_connections.h"

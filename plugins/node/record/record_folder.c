@@ -1,7 +1,6 @@
 #include "record/record_folder.h"
 
 #include "base/file.h"
-#include "base/trusted_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,6 @@
 #include "record/unfinished_records.h"
 
 #include "base/file.h"
-#include "base/trusted_folder.h"
 #include "record/record_files.h"
 
 #include <dirent.h>

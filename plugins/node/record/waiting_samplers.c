@@ -1,7 +1,6 @@
 #include "record/waiting_samplers.h"
 
 #include "base/file.h"
-#include "base/trusted_folder.h"
 
 #include <dirent.h>
 #include <fcntl.h>

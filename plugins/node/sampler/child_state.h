@@ -2,6 +2,7 @@
 #ifndef STEELYARD_SAMPLER_CHILD_STATE_H
 #define STEELYARD_SAMPLER_CHILD_STATE_H
 
+#include "base/clock.h"
 #include "counters/job_connections.h"
 #include "counters/node.h"
 #include "record/record.h"
@@ -9,7 +10,6 @@
 #include "sampler/lifetime.h"
 #include "sampler/shared_memory.h"
 #include "sampler/wakeup.h"
-#include "sampler/wall_clock.h"
 
 /* Open files, and what else the parent has made before. */
 struct sy_child {

@@ -1,9 +1,26 @@
-#include "base/sample_line.h"
-
-#include "base/quantities.h"
+#include "base/samples.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+const struct sy_column_fact sy_column_facts[SY_FIXED] = {
+#define COLUMN(cell, name, unit, ...) [SY_##cell] = {name, SY_UNIT_##unit},
+#include "facts/quantities.def"
+};
+
+const struct sy_total_fact sy_total_facts[SY_TOTALS] = {
+#define TOTAL(id, name, path, unit, cell, over_time, over_nodes, whose, reported_in, ...)          \
+	[SY_##id] = {name,                                                                         \
+		     path,                                                                         \
+		     SY_UNIT_##unit,                                                               \
+		     SY_##cell,                                                                    \
+		     SY_OVER_##over_time,                                                          \
+		     SY_OVER_##over_nodes,                                                         \
+		     SY_OF_##whose,                                                                \
+		     SY_REPORTED_IN_##reported_in},
+#include "facts/quantities.def"
+};
 
 static bool is_micro(int cell)
 {
@@ -199,5 +216,63 @@ int sy_parse_line(const char *text, const struct sy_columns *columns, struct sy_
 		text += length + !last;
 	}
 	*line = result;
+	return 0;
+}
+
+void sy_sums_init(struct sy_sums *sums)
+{
+	*sums = (struct sy_sums){.first_unix = SY_UNKNOWN};
+	for (int i = 0; i < SY_TOTALS; i++)
+		sums->largest[i] = SY_UNKNOWN;
+	sy_line_clear(&sums->last);
+}
+
+/* Nothing that runs has none: 0 is of no process, or only of one that has ended. */
+static bool is_peak(struct sy_sums *sums, enum sy_total which, int64_t value)
+{
+	if (value <= 0 || value <= sums->largest[which])
+		return false;
+	sums->largest[which] = value;
+	return true;
+}
+
+bool sy_sums_peak(struct sy_sums *sums, int64_t bytes)
+{
+	return is_peak(sums, SY_MAX_MEMORY_BYTES, bytes);
+}
+
+void sy_sums_add(struct sy_sums *sums, const struct sy_line *line)
+{
+	if (sums->samples++ == 0)
+		sums->first_unix = line->cell[SY_UNIX];
+	for (int i = 0; i < SY_TOTALS; i++)
+		if (sy_total_facts[i].over_time == SY_OVER_LARGEST)
+			(void)is_peak(sums, (enum sy_total)i, line->cell[sy_total_facts[i].cell]);
+	sums->last = *line;
+}
+
+int64_t sy_sums_total(const struct sy_sums *sums, enum sy_total which)
+{
+	const struct sy_total_fact *fact = &sy_total_facts[which];
+
+	if (sums->unsure[which])
+		return SY_UNKNOWN;
+	if (fact->over_time == SY_OVER_LARGEST)
+		return sums->largest[which];
+	return fact->cell == SY_NO_CELL ? SY_UNKNOWN : sums->last.cell[fact->cell];
+}
+
+int sy_rate_parse(const char *text, double max_hz, double *hz, struct sy_error *err)
+{
+	/* No sign, blank, exponent, hexadecimal, inf or nan, all of which strtod() would take. */
+	bool plain = text[strspn(text, "0123456789.")] == '\0';
+	char *end;
+	double value = plain ? strtod(text, &end) : -1;
+
+	if (!plain || end == text || *end || value > max_hz ||
+	    (value > 0 && value < SY_MIN_RATE_HZ) || value < 0)
+		return sy_fail(err, "expected a rate in Hz: 0 (totals only), or %g to %g",
+			       SY_MIN_RATE_HZ, max_hz);
+	*hz = value;
 	return 0;
 }

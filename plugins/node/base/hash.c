@@ -1,4 +1,4 @@
-#include "base/sha256.h"
+#include "base/hash.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -91,4 +91,11 @@ const char *sy_sha256(const void *bytes, size_t length, char text[SY_SHA256_SIZE
 	for (int i = 0; i < 8; i++)
 		(void)snprintf(text + 8 * (size_t)i, 9, "%08x", state[i]);
 	return text;
+}
+
+uint64_t sy_hash(uint64_t hash, const void *bytes, size_t size)
+{
+	for (const unsigned char *at = bytes; size > 0; size--)
+		hash = (hash ^ *at++) * 0x100000001b3ULL;
+	return hash;
 }
