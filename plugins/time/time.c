@@ -12,8 +12,7 @@
 #include "base/clock.h"
 #include "base/descriptors.h"
 #include "base/samples.h"
-#include "counters/command_process.h"
-#include "counters/command_usage.h"
+#include "counters/child_processes.h"
 #include "counters/processes.h"
 
 #include <errno.h>

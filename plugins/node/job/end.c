@@ -17,10 +17,9 @@
 #include "job/accounting_report.h"
 #include "job/conditions.h"
 #include "job/container_leftovers.h"
-#include "job/control_sockets.h"
 #include "job/node_command.h"
 #include "job/node_log.h"
-#include "job/sampler_messages.h"
+#include "job/samplers.h"
 #include "sampler/control_socket.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */

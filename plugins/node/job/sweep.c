@@ -5,7 +5,7 @@
 #include "job/config.h"
 #include "job/kernel_count.h"
 #include "job/node_command.h"
-#include "record/waiting_samplers.h"
+#include "record/unfinished_records.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "base/json_document.h"
 #include "counters/process_alive.h"
-#include "counters/process_list.h"
+#include "counters/process_table.h"
 #include "netem/netem.h"
 
 #include <dirent.h>

@@ -5,8 +5,7 @@
 #include "netem/spec/values.h"
 #include "program/cold_cache.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <stdio.h>
 

@@ -1,11 +1,9 @@
 /* steelyard-node job attach. */
-#include "job/control_sockets.h"
 #include "job/node_log.h"
-#include "job/sampler_messages.h"
+#include "job/samplers.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/job_config_options.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <stdint.h>
 

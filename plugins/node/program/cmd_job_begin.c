@@ -4,9 +4,7 @@
 #include "job/node_log.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/job_config_options.h"
-#include "program/option_parser.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 #include "record/message_grammar.h"
 
 #include <stdio.h>

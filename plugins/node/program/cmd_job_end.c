@@ -2,8 +2,7 @@
 #include "job/job.h"
 #include "job/node_log.h"
 #include "program/commands.h"
-#include "program/job_config_options.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

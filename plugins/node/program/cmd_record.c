@@ -1,10 +1,10 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
 #include "base/error.h"
-#include "base/json_document.h"
 #include "base/file.h"
+#include "base/json_document.h"
 #include "netem/netem.h"
-#include "program/option_parser.h"
 #include "program/commands.h"
+#include "program/options.h"
 #include "record/record.h"
 #include "record/record_files.h"
 #include "record/unfinished_records.h"

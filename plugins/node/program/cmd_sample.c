@@ -3,7 +3,7 @@
 #include "base/file.h"
 #include "base/samples.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 #include "record/record_files.h"
 #include "sampler/kernel_count.h"
 #include "sampler/sampler.h"

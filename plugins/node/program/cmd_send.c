@@ -1,7 +1,7 @@
 /* steelyard-node send: messages to a running sampler. */
 #include "base/file.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 #include "record/message_grammar.h"
 
 #include <errno.h>

@@ -1,8 +1,7 @@
 /* steelyard-node, the program of a node: its commands and their verbs.
  *
  * Schedulers' plugins, prologues and hooks start it, administrators type it. main.c finds the
- * command, one file cmd_NAME.c each reads the options (option_parser.h; job_config_options.h and
- * policy_options.h have those that several share), calls the room that does the work, and prints
+ * command, one file cmd_NAME.c each reads the options (options.h has those that several share), calls the room that does the work, and prints
  * one JSON object on one line, or a document. Nothing is measured or changed in here but caches
  * (cold_cache.h).
  *

@@ -25,7 +25,7 @@
 #include "base/json_document.h"
 #include "base/samples.h"
 #include "counters/cgroup.h"
-#include "counters/command_usage.h"
+#include "counters/child_processes.h"
 #include "counters/job_connections.h"
 #include "counters/node.h"
 #include "counters/processes.h"

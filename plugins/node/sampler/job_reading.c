@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "counters/job_connections.h"
 #include "counters/process_members.h"
-#include "sampler/job_cgroup_attribution.h"
 #include "sampler/job_usage.h"
 
 #include <time.h>

@@ -10,11 +10,11 @@
 #include <sys/types.h>
 
 #include "base/clock.h"
-#include "counters/command_usage.h"
+#include "counters/child_processes.h"
 #include "record/record.h"
 #include "record/record_files.h"
+#include "sampler/child_state.h"
 #include "sampler/kernel_count.h"
-#include "sampler/shared_memory.h"
 
 struct sy_parent {
 	struct sy_sampling *sampling;
