@@ -180,8 +180,7 @@ int sy_launch_sampler(const struct sy_launch *launch, pid_t *pid, struct sy_erro
 	complaints = sy_log_open(launch->program.run_dir, launch->node);
 	met = sy_control_meet_other_jobs(launch->program.run_dir, launch->node, launch->control);
 	fill_arguments(&arguments, launch, met, text);
-	if (sy_spawn_pid(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, control}, pid, err) <
-	    0) {
+	if (sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, control}, pid, err) < 0) {
 		(void)unlink(launch->control->sun_path);
 		return -1;
 	}

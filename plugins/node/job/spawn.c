@@ -223,8 +223,8 @@ static int wait_for_child(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
-		 struct sy_error *err)
+int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
+	     struct sy_error *err)
 {
 	struct sy_egress egress = {.count = 0};
 	char variable[VARIABLE_SIZE];
@@ -261,12 +261,6 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 	return failure ? sy_fail_errno(err, failure, "cannot start a process") : 0;
 }
 
-int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
-	     struct sy_error *err)
-{
-	return sy_spawn_pid(arguments, fds, NULL, err);
-}
-
 /* "steelyard-node COMMAND: SENTENCE": the sentence of the last line. */
 static void copy_last_line(char *to, size_t size, char *text)
 {
@@ -298,7 +292,7 @@ int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 		(void)close(out[1]);
 		return -1;
 	}
-	rc = sy_spawn(arguments, (int[SY_SPAWN_FDS]){-1, out[1], errors[1], -1}, err);
+	rc = sy_spawn(arguments, (int[SY_SPAWN_FDS]){-1, out[1], errors[1], -1}, NULL, err);
 	(void)close(out[1]);
 	(void)close(errors[1]);
 	pipes[0] = (struct sy_pipe){.fd = out[0], .text = answer->out, .size = answer->out_size};

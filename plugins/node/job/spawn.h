@@ -38,13 +38,10 @@ void sy_argument(struct sy_arguments *to, const char *word);
 void sy_option(struct sy_arguments *to, const char *option, const char *value);
 
 /* Start argv[0] with fds[i] as its descriptor i (-1: /dev/null; for 3, none), a session of its own,
- * an environment of its own, and none of our descriptors. Returns when it is on its way. */
-int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
+ * an environment of its own, and none of our descriptors. Returns when it is on its way. `pid`: its
+ * process id, 0 where it is not known; or NULL. */
+int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
 	     struct sy_error *err);
-
-/* The same, and its process id; 0: not known. */
-int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
-		 struct sy_error *err);
 
 /* A program's output. `out` is cut at its size and ended by NUL; `message` is the last line of
  * stderr. */

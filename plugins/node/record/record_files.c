@@ -140,14 +140,19 @@ static int give_to_owner(const struct sy_recordfile *file, int fd)
 	return fchmod(fd, 0440);
 }
 
+static int open_temporary_as(const struct sy_recordfile *file, int flags)
+{
+	char name[320];
+
+	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
+	return openat(file->dir, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+}
+
 /* The temporary file, with room for `bytes` where the file system can promise that. */
 static int make_temporary(const struct sy_recordfile *file, size_t bytes)
 {
-	char name[320];
-	int fd;
+	int fd = open_temporary_as(file, O_CREAT | O_EXCL);
 
-	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
-	fd = openat(file->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd >= 0 && bytes)
 		(void)posix_fallocate(fd, 0, (off_t)bytes);
 	return fd;
@@ -155,11 +160,8 @@ static int make_temporary(const struct sy_recordfile *file, size_t bytes)
 
 static int open_temporary(const struct sy_recordfile *file)
 {
-	char name[320];
-	int fd;
+	int fd = open_temporary_as(file, 0);
 
-	(void)snprintf(name, sizeof(name), ".%s.json.tmp", file->name);
-	fd = openat(file->dir, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	return fd < 0 && errno == ENOENT ? make_temporary(file, 0) : fd;
 }
 

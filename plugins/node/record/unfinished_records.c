@@ -132,7 +132,7 @@ static void format_own_name(char name[64])
 
 int sy_opening_begin(const char *run_dir)
 {
-	cleanup_close int folder = sy_folder_below(run_dir, "sample", true, NULL);
+	cleanup_close int folder = open_folder(run_dir, true, NULL);
 	char name[64];
 	int fd;
 
@@ -147,7 +147,7 @@ int sy_opening_begin(const char *run_dir)
 
 void sy_opening_end(const char *run_dir, int fd)
 {
-	cleanup_close int folder = fd < 0 ? -1 : sy_folder_below(run_dir, "sample", false, NULL);
+	cleanup_close int folder = fd < 0 ? -1 : open_folder(run_dir, false, NULL);
 	char name[64];
 
 	format_own_name(name);
@@ -172,7 +172,7 @@ static bool is_waiting(int folder, const char *name, time_t now)
 
 int sy_opening_count(const char *run_dir)
 {
-	int folder = sy_folder_below(run_dir, "sample", false, NULL), count = 0;
+	int folder = open_folder(run_dir, false, NULL), count = 0;
 	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
 	const struct dirent *entry;
 	time_t now = time(NULL);
