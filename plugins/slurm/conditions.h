@@ -7,9 +7,7 @@
 #define STEELYARD_SLURM_CONDITIONS_H
 
 #include <slurm/spank.h>
-#include <stdint.h>
 
-#include "base/error.h"
 #include "config.h"
 #include "job/samplers.h"
 #include "slurmctld_query.h"

@@ -4,7 +4,6 @@
 #define STEELYARD_JOB_CONDITIONS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"

@@ -91,7 +91,7 @@ void sy_job_sweep_leftovers(const struct sy_job_end *job);
 
 /* --- between the files of this room --- */
 
-/* Whose commands an end or a sweep starts. */
-struct sy_command_job sy_make_end_command(const struct sy_job_end *job);
+/* Whose commands are started for the job. */
+struct sy_command_job sy_make_command_job(const struct sy_job_end *job);
 
 #endif

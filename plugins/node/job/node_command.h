@@ -6,10 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/un.h>
 
 #include "base/error.h"
-#include "counters/process_table.h"
 #include "job/job_options.h"
 #include "job/spawn.h"
 

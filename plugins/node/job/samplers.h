@@ -7,12 +7,12 @@
 #include <stddef.h>
 #include <sys/un.h>
 
+#include "counters/process_table.h"
 #include "job/job_options.h"
 #include "job/node_command.h"
 
 /* The address of a job's socket; names that are too long for one stand there as a number made of
- * them. False when
- * RUN_DIR alone is too long for a Unix socket. */
+ * them. False when RUN_DIR alone is too long for a Unix socket. */
 bool sy_control_address(struct sockaddr_un *address, const char *run_dir, const char *node,
 			const char *job_id);
 

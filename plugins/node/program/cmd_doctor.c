@@ -1,6 +1,5 @@
 /* steelyard-node doctor: is everything in place on this node, and if not, what to do. */
 #include "base/file.h"
-#include "base/json_document.h"
 #include "doctor/doctor.h"
 #include "netem/policy/policy.h"
 #include "program/commands.h"

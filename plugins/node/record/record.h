@@ -22,13 +22,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/json_document.h"
 #include "base/samples.h"
 #include "counters/cgroup.h"
 #include "counters/child_processes.h"
 #include "counters/job_connections.h"
 #include "counters/node.h"
-#include "counters/processes.h"
 #include "meters/meters.h"
 #include "record/message_grammar.h"
 

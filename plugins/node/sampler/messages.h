@@ -9,7 +9,6 @@
 
 #include <jansson.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "sampler/child_state.h"
 
