@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/json_document.h"
+#include "job/node_log.h"
 #include "netem/spec/values.h"
 
 #include <stdio.h>
@@ -88,17 +89,20 @@ int sy_job_options_parse(struct sy_job_options *options, int option, const char 
 	return 1;
 }
 
-int sy_job_options_resolve(struct sy_job_options *options, struct sy_error *err)
+void sy_job_options_resolve(struct sy_job_options *options)
 {
+	struct sy_error err;
 	int result;
 
 	sy_job_config_init(&options->config);
 	result = sy_job_config_read(&options->config, options->file ? options->file : SY_JOB_CONFIG,
-				    options->file != NULL, err);
+				    options->file != NULL, &err);
 	for (int i = 0; i < options->sets; i++)
 		(void)sy_job_config_set(&options->config, options->set[i][0], options->set[i][1],
 					NULL);
-	return result;
+	if (result < 0)
+		sy_log_write(options->config.run_dir, options->node,
+			     options->job_id ? options->job_id : "-", "%s", err.text);
 }
 
 const char *sy_job_options_program(struct sy_job_options *options)

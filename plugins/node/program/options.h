@@ -88,9 +88,9 @@ enum { SY_JOB_OPTION_FIRST = 512 };
 int sy_job_options_parse(struct sy_job_options *options, int option, const char *text,
 			 struct sy_error *err);
 
-/* All are taken: read the file, then what they say. -1: the file is wrong, and what is right in it
- * counts all the same. */
-int sy_job_options_resolve(struct sy_job_options *options, struct sy_error *err);
+/* All are taken: read the file, then what they say. That the file is wrong is logged, and what is
+ * right in it counts all the same. */
+void sy_job_options_resolve(struct sy_job_options *options);
 
 /* steelyard-node, as others can start it. */
 const char *sy_job_options_program(struct sy_job_options *options);
