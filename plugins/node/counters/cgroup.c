@@ -235,7 +235,7 @@ int64_t sy_cgroup_charged_peak_bytes(const struct sy_cgroup *group)
 #define DAEMON	 "/slurm"
 #define OF_TASKS "user"
 
-static struct sy_step_group *find(struct sy_step_groups *groups, pid_t daemon)
+static struct sy_step_group *find_step(struct sy_step_groups *groups, pid_t daemon)
 {
 	for (int i = 0; i < groups->count; i++)
 		if (groups->step[i].daemon == daemon)
@@ -272,7 +272,7 @@ static void make_room(struct sy_step_groups *groups)
 
 static void add(struct sy_step_groups *groups, pid_t daemon, bool is_extern)
 {
-	struct sy_step_group *old = find(groups, daemon);
+	struct sy_step_group *old = find_step(groups, daemon);
 
 	if (old && !old->done)
 		return;
@@ -383,7 +383,7 @@ void sy_step_groups_find(struct sy_step_groups *groups)
 
 void sy_step_groups_done(struct sy_step_groups *groups, pid_t daemon, int64_t reported_us)
 {
-	struct sy_step_group *step = find(groups, daemon);
+	struct sy_step_group *step = find_step(groups, daemon);
 
 	if (!step)
 		return;

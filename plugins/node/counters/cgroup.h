@@ -87,9 +87,9 @@ static inline int64_t sy_agreement_us(int64_t counted_us)
  *
  * Each step has JOB/step_X there: its slurmstepd in step_X/slurm, its tasks in step_X/user. So
  * JOB/cpu.stat holds what every slurmstepd uses, 0.1 to 0.25 s of it at a step's end in a guest,
- * above sy_agreement_us(); and it cannot be subtracted, as the daemon's group is gone by
- * then. CPU is the sum over step_X/user instead. A step that is too short to be read there counts
- * with its report.
+ * above sy_agreement_us(); and it cannot be subtracted, as the daemon's group is gone by then. CPU
+ * is the sum over step_X/user instead. A step that is too short to be read there counts with its
+ * report.
  *
  * In version 1 the job's cpuacct group holds no slurmstepd, and serves alone; so does the group of
  * pbs_cgroups. There no step group is found, and this is not used. --- */

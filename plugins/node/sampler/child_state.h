@@ -1,4 +1,4 @@
-/* The sampling child's state, what its parent gives it, and the page of memory that both share. */
+/* The sampling child's state, what its parent gives it, and what both share. */
 #ifndef STEELYARD_SAMPLER_CHILD_STATE_H
 #define STEELYARD_SAMPLER_CHILD_STATE_H
 
@@ -12,6 +12,22 @@
 #include "sampler/child_wait.h"
 #include "sampler/job_reading.h"
 #include "sampler/sample_buffer.h"
+
+#define SY_KIND_SIZE 3000 /* with the totals it fits into one answer */
+
+/* The page of memory that the sampler's two processes share. */
+struct sy_shared {
+	_Atomic unsigned current; /* which of the two was written whole */
+	struct sy_status status[2];
+	struct sy_tcp_counts tcp_counts; /* grow only: a reader may be one reading behind */
+	struct sy_sample_buffer lines;	 /* of samples */
+	char meter_reason[SY_MAX_ZONES]
+			 [SY_REASON_SIZE]; /* they have no value; as of the last sample */
+	_Atomic size_t notes_used;	   /* messages about the job, each ended by a NUL */
+	char notes[SY_NOTES_SIZE];
+	_Atomic unsigned kind_current; /* which of the two was written whole */
+	char kind[2][SY_KIND_SIZE];    /* the node's kind from the record, for answers */
+};
 
 /* Open files, and what else the parent has made before. */
 struct sy_child {
@@ -57,20 +73,5 @@ struct sy_sampler {
 
 /* The child's whole life: all it needs is open before it gives up its rights. */
 __attribute__((noreturn)) void sy_child_run(struct sy_child *child);
-
-#define SY_KIND_SIZE 3000 /* with the totals it fits into one answer */
-
-struct sy_shared {
-	_Atomic unsigned current; /* which of the two was written whole */
-	struct sy_status status[2];
-	struct sy_tcp_counts tcp_counts; /* grow only: a reader may be one reading behind */
-	struct sy_sample_buffer lines;	 /* of samples */
-	char meter_reason[SY_MAX_ZONES]
-			 [SY_REASON_SIZE]; /* they have no value; as of the last sample */
-	_Atomic size_t notes_used;	   /* messages about the job, each ended by a NUL */
-	char notes[SY_NOTES_SIZE];
-	_Atomic unsigned kind_current; /* which of the two was written whole */
-	char kind[2][SY_KIND_SIZE];    /* the node's kind from the record, for answers */
-};
 
 #endif

@@ -14,6 +14,7 @@ struct sy_living {
 	int64_t at_us, cpu_us;
 };
 
+/* What the sampling child knows of the job. */
 struct sy_job {
 	struct sy_living living[2]; /* counted by the kernel: the later first, REST_US apart */
 	struct sy_processes processes;
