@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -23,6 +26,12 @@ def pytest_configure() -> None:
     # Open MPI searches for fabrics that no test has, which takes more than a second per start.
     os.environ.setdefault("OMPI_MCA_pml", "ob1")
     os.environ.setdefault("OMPI_MCA_btl", "^openib,ofi")
+    # All Open MPI programs of a user on a node share a folder in /tmp. Two that start at one moment
+    # both want to make it, and one that ends removes it from one that starts: that one crashes.
+    # Users whose jobs a test starts use it, too.
+    folder = tempfile.mkdtemp(prefix="sympi-", dir="/tmp")
+    Path(folder).chmod(0o1777)
+    os.environ["OMPI_MCA_orte_tmpdir_base"] = folder
 
 
 @pytest.hookimpl(trylast=True)
@@ -32,6 +41,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     Files of programs that tests killed are removed.
     """
     record_packs.remove_stale_scratch()
+    shutil.rmtree(os.environ["OMPI_MCA_orte_tmpdir_base"], ignore_errors=True)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
         return
