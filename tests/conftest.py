@@ -12,6 +12,8 @@ import pytest
 
 from steelyard.analysis.sources import record_packs
 
+OPEN_MPI_FOLDER = "OMPI_MCA_orte_tmpdir_base"
+
 
 def pytest_configure() -> None:
     """Give children the signals that a terminal sends, however the tests were started.
@@ -31,7 +33,7 @@ def pytest_configure() -> None:
     # Users whose jobs a test starts use it, too.
     folder = tempfile.mkdtemp(prefix="sympi-", dir="/tmp")
     Path(folder).chmod(0o1777)
-    os.environ["OMPI_MCA_orte_tmpdir_base"] = folder
+    os.environ[OPEN_MPI_FOLDER] = folder
 
 
 @pytest.hookimpl(trylast=True)
@@ -41,7 +43,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     Files of programs that tests killed are removed.
     """
     record_packs.remove_stale_scratch()
-    shutil.rmtree(os.environ["OMPI_MCA_orte_tmpdir_base"], ignore_errors=True)
+    shutil.rmtree(os.environ[OPEN_MPI_FOLDER], ignore_errors=True)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
         return
