@@ -11,7 +11,7 @@ from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.line_plot import draw_lines
 from steelyard.analysis.figures.mpi_time_shares import draw_stack
-from steelyard.analysis.stats.harmonic_mean import is_rate
+from steelyard.analysis.stats.basics import is_rate
 from steelyard.analysis.summary.factor_axes import find_axes
 from steelyard.analysis.summary.factor_series import build_factor_series
 from steelyard.analysis.summary.rows import Row

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.hypothesis_tests import LEVEL
 from steelyard.analysis.stats.overhead import Overhead, compute_overhead
-from steelyard.analysis.stats.significance_tests import LEVEL
 
 SMALL_SHARE = 0.1  # of the node's own change: a smaller one of the others counts as none
 

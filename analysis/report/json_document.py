@@ -15,7 +15,7 @@ from steelyard.analysis.report.network import network_document
 from steelyard.analysis.report.node_comparisons import node_documents
 from steelyard.analysis.report.scaling_document import optimum_document, scaling_document
 from steelyard.analysis.report.tolerated_levels import tolerance_document
-from steelyard.analysis.stats.proportion import unseen_share
+from steelyard.analysis.stats.basics import unseen_share
 from steelyard.analysis.summary.latency_share import MODEL, build_split_rows
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.rows import Row

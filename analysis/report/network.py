@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.report.links import label_anchors
 from steelyard.analysis.report.tables import Table, join_names
+from steelyard.analysis.stats.basics import Share
 from steelyard.analysis.stats.number_format import MISSING, format_quantity
-from steelyard.analysis.stats.proportion import Share
 from steelyard.analysis.summary.network import (
     LevelNetwork,
     LevelTcp,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from steelyard.analysis.stats import number_format
-from steelyard.analysis.stats.harmonic_mean import is_rate
+from steelyard.analysis.stats.basics import is_rate
 from steelyard.analysis.stats.overhead import EXACT
 from steelyard.analysis.stats.overhead_verdict import (
     AS_TIMES,

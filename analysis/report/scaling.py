@@ -18,8 +18,7 @@ from steelyard.analysis.stats.number_format import (
     format_times,
 )
 from steelyard.analysis.stats.overhead_verdict import format_percent, format_percent_range
-from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY, Choice
-from steelyard.analysis.stats.scaling_laws import GUSTAFSON, Law
+from steelyard.analysis.stats.scaling import GUSTAFSON, LEAST_EFFICIENCY, Choice, Law
 from steelyard.analysis.summary.optimum import ENERGY, Optimum
 from steelyard.analysis.summary.scaling import (
     WEAK,

@@ -7,8 +7,7 @@ from typing import Any
 
 from steelyard.analysis.report.latency_share import estimate_document
 from steelyard.analysis.stats.basics import Interval
-from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY
-from steelyard.analysis.stats.scaling_laws import Law
+from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY, Law
 from steelyard.analysis.summary.optimum import Optimum
 from steelyard.analysis.summary.scaling import Point, ScalingCurve
 

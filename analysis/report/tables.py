@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from steelyard.analysis.base.level_names import NODE, format_level
 from steelyard.analysis.report.links import Anchors, find_anchor
-from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
+from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval, unseen_share
 from steelyard.analysis.stats.effect_size import format_effect
 from steelyard.analysis.stats.number_format import (
     MISSING,
@@ -21,7 +21,6 @@ from steelyard.analysis.stats.number_format import (
     format_quantity,
 )
 from steelyard.analysis.stats.overhead_verdict import SHOWN, Direction
-from steelyard.analysis.stats.proportion import unseen_share
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_data import Meta, Record, StudyData, list_within_factors
 from steelyard.analysis.summary.study_run import Run

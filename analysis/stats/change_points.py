@@ -23,12 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import (
-    CONFIDENCE,
-    Interval,
-    fieller,
-    student_quantile,
-)
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, fieller, student_quantile
 from steelyard.analysis.stats.change_point_test import (
     MIN_AFTER,
     MIN_BEFORE,
@@ -38,6 +33,7 @@ from steelyard.analysis.stats.change_point_test import (
     correlation,
     false_alarm_rate,
     inflation,
+    innovation_squares,
     normal_equivalent,
     normal_tail,
     threshold,
@@ -49,7 +45,6 @@ from steelyard.analysis.stats.session_means import (
     cut_outliers,
     summarize_sessions,
 )
-from steelyard.analysis.stats.step_fit import innovation_squares
 from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from steelyard.analysis.stats.basics import (
     student_quantile,
     welch_degrees,
 )
-from steelyard.analysis.stats.grouped_mean import Groups, covariance, mean, residuals
+from steelyard.analysis.stats.grouped_runs import Groups, covariance, mean, residuals
 
 MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
 

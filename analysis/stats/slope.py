@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE, check_values, student_quantile, variance
-from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS, block_mean
+from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS, block_mean
 from steelyard.analysis.stats.overhead import ROUNDING
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from steelyard.analysis.collect.network import FACTOR
-from steelyard.analysis.stats.grouped_mean import Groups, mean, size
+from steelyard.analysis.stats.grouped_runs import Groups, mean, size
 from steelyard.analysis.stats.latency_share import (
     MIN_GROUPS,
     Side,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from steelyard.analysis.collect.network import FACTOR
-from steelyard.analysis.stats.harmonic_mean import to_costs
+from steelyard.analysis.stats.basics import to_costs
 from steelyard.analysis.stats.scaling import Choice, find_best_levels
 from steelyard.analysis.summary.factor_axes import Axis, find_axes
 from steelyard.analysis.summary.rows import Row

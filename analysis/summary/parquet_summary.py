@@ -17,8 +17,14 @@ import duckdb
 
 from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.stats.basics import CONFIDENCE, Interval, compute_ends, student_quantile
-from steelyard.analysis.stats.harmonic_mean import is_rate, rate_interval
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    Interval,
+    compute_ends,
+    is_rate,
+    rate_interval,
+    student_quantile,
+)
 from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.store import export

@@ -14,8 +14,8 @@ from steelyard.analysis.base import level_names
 from steelyard.analysis.base.benchmark_traits import has_time_order, is_elapsed_figure
 from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
 from steelyard.analysis.sources.study_files import Scaling, read_scaling
+from steelyard.analysis.stats.drift_and_warm_up import MIN_ITERATIONS
 from steelyard.analysis.stats.number_format import parse_percent
-from steelyard.analysis.stats.warm_up import MIN_ITERATIONS
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import tags_and_programs

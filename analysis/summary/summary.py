@@ -15,6 +15,7 @@ from steelyard.analysis.base.benchmark_traits import elapsed_figures
 from steelyard.analysis.stats.basics import CONFIDENCE, find_outliers, median
 from steelyard.analysis.stats.basics import spread as spread_of
 from steelyard.analysis.stats.effect_size import Effect
+from steelyard.analysis.stats.hypothesis_tests import holm
 from steelyard.analysis.stats.number_format import format_unit
 from steelyard.analysis.stats.overhead import (
     EXACT,
@@ -25,7 +26,6 @@ from steelyard.analysis.stats.overhead import (
 )
 from steelyard.analysis.stats.overhead_verdict import Direction, Evidence, Verdict, make_verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import notebook
 from steelyard.analysis.summary.gpu_and_pressure import GPU_ENERGY

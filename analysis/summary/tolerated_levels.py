@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS
-from steelyard.analysis.stats.harmonic_mean import to_costs
+from steelyard.analysis.stats.basics import to_costs
+from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS
 from steelyard.analysis.stats.margin_crossing import Crossing, State, find_crossing
 from steelyard.analysis.summary.factor_axes import Axis, find_axes
 from steelyard.analysis.summary.rows import Row

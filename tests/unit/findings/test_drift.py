@@ -17,7 +17,7 @@ import scipy.stats
 from steelyard.analysis.findings.drift_and_warm_up import DRIFT_LEVEL, compute_shares_over_time
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
-from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
+from steelyard.analysis.stats.drift_and_warm_up import Timed, find_trend, find_wander
 from steelyard.analysis.summary.summary import summarize
 
 BLOCKS, DRIFT_LEVELS = 8, (1, 2, 3)

@@ -10,7 +10,7 @@ import pytest
 import scipy.stats
 
 from steelyard.analysis.findings.registry import find_all
-from steelyard.analysis.stats.warm_up import find_inner_warm_up, student_p
+from steelyard.analysis.stats.drift_and_warm_up import find_inner_warm_up, student_p
 from steelyard.analysis.summary.summary import summarize
 
 

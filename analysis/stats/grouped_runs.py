@@ -1,4 +1,4 @@
-"""Overhead of runs that are not independent: several in one job, or interleaved in blocks.
+"""Means and overheads of runs that are not independent: several in one job, or in blocks.
 
 The sampling unit is then the job, or the block with both conditions in it, and not the run: Cochran
 (1977), "Sampling Techniques", chapters 6 and 9. Limits are Fieller's as in overhead.py, with jobs
@@ -12,8 +12,15 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from steelyard.analysis.stats.basics import CONFIDENCE, check_values, fieller, student_quantile
-from steelyard.analysis.stats.grouped_mean import covariance, mean, residuals
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    Interval,
+    check_values,
+    compute_ends,
+    fieller,
+    mean_interval,
+    student_quantile,
+)
 from steelyard.analysis.stats.overhead import (
     MeanError,
     Overhead,
@@ -22,17 +29,61 @@ from steelyard.analysis.stats.overhead import (
     without_interval,
 )
 
+Group = Sequence[float]  # the runs of a job, or of a block
+Groups = Sequence[Group]
+
 # With fewer blocks the interval of pairs is wider than that of runs taken as independent, which is
 # conservative for interleaved blocks: t(9) = 2.26 and t(18) = 2.10, but t(4) = 2.78.
 MIN_BLOCKS = 10
 MIN_JOBS = 3
 
-Group = Sequence[float]
+
+def mean(groups: Groups) -> float:
+    """Return the mean of all members."""
+    return math.fsum(math.fsum(group) for group in groups) / size(groups)
+
+
+def size(groups: Groups) -> int:
+    """Return the number of members of all groups."""
+    return sum(map(len, groups))
+
+
+def residuals(groups: Groups) -> list[float]:
+    """Return how far each group moves the mean of all runs from where the other groups have it."""
+    middle, n = mean(groups), size(groups)
+    return [(math.fsum(group) - middle * len(group)) / n for group in groups]
+
+
+def covariance(ours: Sequence[float], others: Sequence[float]) -> float:
+    """Return the covariance of two means from their residuals.
+
+    Cochran (1977), "Sampling Techniques", equation 6.13.
+    """
+    m = len(ours)
+    return m / (m - 1) * math.fsum(a * b for a, b in zip(ours, others, strict=True))
+
+
+def mean_by_group(
+    groups: Groups, confidence: float = CONFIDENCE, never_negative: bool = False
+) -> Interval:
+    """Return the mean of all runs and Student's interval with the degrees of freedom of the groups.
+
+    With one run per group it is mean_interval(). With fewer than 2 groups it has no ends.
+    """
+    middle, n = mean(groups), size(groups)
+    if len(groups) == n:
+        return mean_interval([group[0] for group in groups], confidence, never_negative)
+    if len(groups) < 2:
+        return Interval(middle, None, None, n)
+    errors = residuals(groups)
+    quantile = student_quantile((1 + confidence) / 2, len(groups) - 1)
+    half = quantile * math.sqrt(covariance(errors, errors))
+    return Interval(middle, *compute_ends(middle, half, len(groups), never_negative), n)
 
 
 def overhead_by_job(
-    condition: Sequence[Group],
-    baseline: Sequence[Group],
+    condition: Groups,
+    baseline: Groups,
     confidence: float = CONFIDENCE,
     what: str = "job",
 ) -> Overhead:
@@ -55,7 +106,7 @@ def overhead_by_job(
     return replace(compute_fieller_overhead(plain, *errors, confidence), design=design)
 
 
-def compute_mean_error(jobs: Sequence[Group]) -> MeanError:
+def compute_mean_error(jobs: Groups) -> MeanError:
     """Return the mean of all runs and its error, with jobs as sampling units."""
     errors = residuals(jobs)
     return MeanError(mean(jobs), covariance(errors, errors), len(jobs) - 1)

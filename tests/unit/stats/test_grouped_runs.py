@@ -13,8 +13,12 @@ import scipy.stats
 
 from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval
 from steelyard.analysis.stats.effect_size import format_effect, hedges, hedges_paired
-from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.grouped_runs import (
+    mean_by_group,
+    overhead_by_block,
+    overhead_by_job,
+    paired_p,
+)
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.overhead_verdict import make_verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
