@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.sources import thinning_note
-from steelyard.analysis.sources.pbs.accounting_cells import HOOK
+from steelyard.analysis.sources.pbs.accounting_rows import HOOK
 from steelyard.facts.quantities import COUNTERS, METRICS
 
 

@@ -15,7 +15,7 @@ from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.base.background_threads import Background, OrderedWorker
+from steelyard.analysis.base.parallel_work import Background, OrderedWorker
 from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.sources import sample_library, thinning_note

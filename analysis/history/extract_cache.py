@@ -18,7 +18,7 @@ from typing import Any
 
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.base.errors import SteelyardError
-from steelyard.analysis.base.fork_pool import SharedWork
+from steelyard.analysis.base.parallel_work import SharedWork
 from steelyard.analysis.history.extract import Extract, FigureValues, read_extract
 from steelyard.analysis.history.machine_tags import State
 from steelyard.analysis.sources.study_sessions import Session

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from steelyard.analysis.base.fork_pool import SharedWork
 from steelyard.analysis.base.level_names import NODE
+from steelyard.analysis.base.parallel_work import SharedWork
 from steelyard.analysis.figures.drawing import Drawing, inline_svg, save
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
 from steelyard.analysis.summary.rows import Row

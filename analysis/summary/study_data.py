@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base import level_names
 from steelyard.analysis.base.benchmark_traits import has_time_order, is_elapsed_figure
-from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
+from steelyard.analysis.sources.pbs.job_starts import SERVER_LOG
 from steelyard.analysis.sources.study_files import Scaling, read_scaling
 from steelyard.analysis.stats.drift_and_warm_up import MIN_ITERATIONS
 from steelyard.analysis.stats.number_format import parse_percent

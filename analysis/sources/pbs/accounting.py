@@ -21,16 +21,11 @@ from steelyard.analysis.sources.accounting import (
     Allocation,
     StepRow,
 )
-from steelyard.analysis.sources.pbs import (
-    accounting_cells,
-    accounting_logs,
-    accounting_rows,
-    pbs_commands,
-    qstat,
-)
-from steelyard.analysis.sources.pbs.accounting_cells import FIELDS
+from steelyard.analysis.sources.pbs import accounting_logs, accounting_rows, pbs_commands
+from steelyard.analysis.sources.pbs.accounting_rows import FIELDS
 from steelyard.analysis.sources.pbs.field_values import (
     JOB_ID,
+    OPENPBS,
     JobId,
     parse_count,
     parse_duration_s,
@@ -38,13 +33,12 @@ from steelyard.analysis.sources.pbs.field_values import (
     split_job_id,
 )
 from steelyard.analysis.sources.pbs.job_starts import History
-from steelyard.analysis.sources.pbs.states import OPENPBS
 
 
 class Pbs:
     """The accounting of the server that the environment (PBS_DEFAULT, PBS_CONF_FILE) points to."""
 
-    fields: tuple[str, ...] = accounting_cells.FIELDS
+    fields: tuple[str, ...] = accounting_rows.FIELDS
     chunk_size = 10_000  # the logs are read once for all of them
     job_ids = re.compile(JOB_ID.pattern, re.ASCII)
     job_ids_description = (
@@ -109,7 +103,7 @@ class Pbs:
         they waited.
         """
         open_ids = [r.job_id for r in found if r.state in WAITING_STATES and not r.waits_in_array]
-        qstat_jobs: dict[str, qstat.Job] | None = None
+        qstat_jobs: dict[str, pbs_commands.Job] | None = None
         if open_ids and pbs_commands.is_installed():
             with contextlib.suppress(MissingError):  # the logs suffice
                 qstat_jobs = pbs_commands.query_jobs(open_ids, self.time_out_s)
@@ -170,7 +164,7 @@ class Pbs:
 
     def parse_row(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse_row."""
-        return accounting_cells.build_row(tuple(field or "" for field in fields))
+        return accounting_rows.build_row(tuple(field or "" for field in fields))
 
 
 def format_job_id(job: JobId) -> str:

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.base import fork_pool as shared_work
-from steelyard.analysis.base.fork_pool import SharedWork
+from steelyard.analysis.base import parallel_work as shared_work
+from steelyard.analysis.base.parallel_work import SharedWork
 
 FIRST = os.getpid()
 DEADLINE_S = 60.0
@@ -123,7 +123,7 @@ def test_no_second_process_beside_threads_or_for_one_piece(monkeypatch: pytest.M
     monkeypatch.undo()
     code = (
         "import os, threading\n"
-        "from steelyard.analysis.base.fork_pool import SharedWork, can_fork\n"
+        "from steelyard.analysis.base.parallel_work import SharedWork, can_fork\n"
         "print(can_fork() == (len(os.sched_getaffinity(0)) > 1))\n"
         "event = threading.Event()\n"
         "thread = threading.Thread(target=event.wait); thread.start()\n"
@@ -141,7 +141,7 @@ def test_the_second_process_ends_with_the_first(tmp_path: Path) -> None:
         "import sys, time\n"
         "from functools import partial\n"
         "from pathlib import Path\n"
-        "from steelyard.analysis.base import fork_pool as shared_work\n"
+        "from steelyard.analysis.base import parallel_work as shared_work\n"
         "shared_work.can_fork = lambda: True\n"
         "def piece(number):\n"
         "    Path(sys.argv[1], str(number)).touch(); time.sleep(0.2)\n"
