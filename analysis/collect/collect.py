@@ -14,8 +14,8 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect import (
-    command_usage,
     network,
+    run_output_import,
     sample_import,
     tables,
     unchanged_attempts,
@@ -30,13 +30,13 @@ from steelyard.analysis.collect.accounting_import import (
 from steelyard.analysis.collect.attempt_building import Attempt, KnownJobs, build_attempts
 from steelyard.analysis.collect.cross_checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
-from steelyard.analysis.collect.output_import import Output, read_output
 from steelyard.analysis.collect.record_import import (
     Gap,
     copy_records,
     find_default_record_dirs,
     find_record_gaps,
 )
+from steelyard.analysis.collect.run_output_import import Output, read_output
 from steelyard.analysis.collect.sample_import import (
     ImportedFiles,
     find_sample_files,
@@ -336,7 +336,7 @@ def write_tables(work: Merge) -> dict[str, int]:
         tables.write_output_notes(work.connection, work.outputs, work.scratch)
         tables.write_records(work.connection, work.remaining, work.scratch)
         tables.write_notes(work.connection, work.remaining, work.scratch)
-        command_usage.write_usage(work.connection, work.remaining, work.scratch)
+        run_output_import.write_usage(work.connection, work.remaining, work.scratch)
         tables.write_network(work.connection, work.remaining, work.scratch)
     if work.is_touched or work.accounting_is_new:
         write_checks(work.connection)

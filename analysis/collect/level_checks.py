@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.collect.network import FACTOR as NETWORK
-from steelyard.analysis.collect.network import NO_LEVEL, find_conditions
-from steelyard.analysis.collect.network_specification import normalize_specification
+from steelyard.analysis.collect.network import NO_LEVEL, find_conditions, normalize_specification
 from steelyard.analysis.collect.record_import import find_missing_nodes
 
 if TYPE_CHECKING:

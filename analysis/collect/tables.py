@@ -11,10 +11,10 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import level_checks, network, tags_and_spans
+from steelyard.analysis.collect import level_checks, network, run_output_import
 from steelyard.analysis.collect.attempt_building import Attempt
-from steelyard.analysis.collect.output_import import Output
 from steelyard.analysis.collect.record_import import Gap
+from steelyard.analysis.collect.run_output_import import Output
 from steelyard.analysis.collect.unchanged_attempts import SETTLED, Key
 from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
 from steelyard.analysis.sources.study_files import Plan, PlannedRun
@@ -243,11 +243,11 @@ def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scr
     ):
         for attempt in attempts:
             run = (attempt.run_id, attempt.attempt)
-            for (node, key), value in tags_and_spans.read_tags(attempt).items():
+            for (node, key), value in run_output_import.read_tags(attempt).items():
                 tags.write((*run, node, key, value))
-            for used in tags_and_spans.read_used_files(attempt):
+            for used in run_output_import.read_used_files(attempt):
                 environment.write((*run, *dataclasses.astuple(used)))
-            for span in tags_and_spans.read_spans(attempt):
+            for span in run_output_import.read_spans(attempt):
                 spans.write((*run, *dataclasses.astuple(span)))
     for spool in (tags, environment, spans):
         replace_rows(connection, spool.path.stem, spool, SETTLED)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing, netem_trace, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
-from steelyard.analysis.job import repeated_readings
+from steelyard.analysis.job import time_series
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.rows import Group, Row
@@ -138,7 +138,7 @@ def read_rates(summary: Summary, runs: list[Run]) -> dict[str, dict[str, list[Ra
         ).fetchall()
         timed = connection.execute(
             f"SELECT run_id, node FROM records WHERE (run_id, attempt) IN ({marks}) "
-            f"AND (record->>'$.{repeated_readings.TICKS}')::BIGINT > 0",
+            f"AND (record->>'$.{time_series.TICKS}')::BIGINT > 0",
             keys,
         ).fetchall()
     by_timer = {*timed}
@@ -166,7 +166,7 @@ def compute_rates(lines: list[Counters], by_timer: bool) -> list[Rate]:
     columns = [
         compute_rates_at(
             [(line[0], line[column]) for line in spaced],
-            repeated_readings.find_idle_s(counter, by_timer),
+            time_series.find_idle_s(counter, by_timer),
             times,
         )
         for counter, column in zip(COUNTERS, range(1, len(spaced[0])), strict=False)
@@ -184,7 +184,7 @@ def compute_rates_at(
 ) -> list[float | None]:
     """Return the rate of one counter in each of the periods."""
     known = [(at_s, value) for at_s, value in samples if at_s is not None and value is not None]
-    grown = repeated_readings.compute_rates(repeated_readings.find_new_readings(known, idle_s))
+    grown = time_series.compute_reading_rates(time_series.find_new_readings(known, idle_s))
     ends = [end for _, end, _ in grown]
     places = [bisect_left(ends, end) for _, end in times]
     return [

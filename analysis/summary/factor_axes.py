@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from steelyard.analysis.collect.network import FACTOR, NO_LEVEL
-from steelyard.analysis.collect.network_specification import normalize_specification
+from steelyard.analysis.collect.network import FACTOR, NO_LEVEL, normalize_specification
 from steelyard.analysis.stats.slope import MIN_LEVELS
 from steelyard.analysis.summary.study_data import LARGEST
 from steelyard.facts.netem_keys import VALUES

@@ -12,7 +12,7 @@ from tests.unit.collect import study as HELP
 from tests.unit.collect.conditions import conditions
 
 from steelyard.analysis.collect import level_checks, network
-from steelyard.analysis.collect.network_specification import normalize_specification
+from steelyard.analysis.collect.network import normalize_specification
 from steelyard.analysis.sources.records import check_record, read_record
 
 HERE = Path(__file__).parent

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.command_usage import read_client_usage
+from steelyard.analysis.collect.run_output_import import read_client_usage
 
 
 @pytest.mark.parametrize("line", ["left_behind=1", "unwaited_cpu_s=0.060000"])
