@@ -161,7 +161,7 @@ LATE_S = 600.0  # seconds; a record is written when its job ends; two hosts' clo
 GROWTH = 1.5
 GROWTH_OF = {"J": 500.0, "s": 30.0, "bytes": 256e6}
 ROUNDING = 1e-6
-# Share of TotalCPU and seconds per node, as in collect's checks (analysis/collect/cross_checks.py).
+# Share of TotalCPU and seconds per node, as in collect's checks (analysis/collect/checks.py).
 CPU_SHARE, CPU_S_PER_NODE = 0.05, 0.5
 
 

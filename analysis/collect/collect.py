@@ -28,7 +28,7 @@ from steelyard.analysis.collect.accounting_import import (
     import_accounting,
 )
 from steelyard.analysis.collect.attempt_building import Attempt, KnownJobs, build_attempts
-from steelyard.analysis.collect.cross_checks import write_checks
+from steelyard.analysis.collect.checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
 from steelyard.analysis.collect.record_import import (
     Gap,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import level_checks, network, run_output_import
+from steelyard.analysis.collect import checks, network, run_output_import
 from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.collect.record_import import Gap
 from steelyard.analysis.collect.run_output_import import Output
@@ -116,10 +116,10 @@ def find_invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
     reasons = (
         check(run, last)
         for check in (
-            level_checks.check_network,
-            level_checks.check_kernel_release,
-            level_checks.check_cache,
-            level_checks.check_suspension,
+            checks.check_network,
+            checks.check_kernel_release,
+            checks.check_cache,
+            checks.check_suspension,
         )
     )
     return "; ".join(filter(None, reasons)) or None

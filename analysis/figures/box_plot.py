@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
-from steelyard.analysis.summary.factor_series import (
+from steelyard.analysis.summary.numeric_factors import (
     OverFactor,
     describe_omissions,
     format_n,

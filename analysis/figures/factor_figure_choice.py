@@ -12,8 +12,7 @@ from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.line_plot import draw_lines
 from steelyard.analysis.figures.mpi_time_shares import draw_stack
 from steelyard.analysis.stats.basics import is_rate
-from steelyard.analysis.summary.factor_axes import find_axes
-from steelyard.analysis.summary.factor_series import build_factor_series
+from steelyard.analysis.summary.numeric_factors import build_factor_series, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Summary

@@ -18,7 +18,7 @@ from steelyard.analysis.stats.overhead_verdict import (
     format_percent,
     format_percent_range,
 )
-from steelyard.analysis.summary.factor_series import format_n
+from steelyard.analysis.summary.numeric_factors import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main
 

@@ -9,7 +9,7 @@ from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.margin_crossing import Crossing
 from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
-from steelyard.analysis.summary.factor_series import (
+from steelyard.analysis.summary.numeric_factors import (
     OverFactor,
     Series,
     describe_omissions,

@@ -10,7 +10,7 @@ from steelyard.analysis.figures import drawing, short_labels
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS
 from steelyard.analysis.stats.number_format import choose_prefix
-from steelyard.analysis.summary.factor_series import format_n
+from steelyard.analysis.summary.numeric_factors import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted

@@ -11,7 +11,7 @@ from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
 from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY
-from steelyard.analysis.summary.factor_series import MAX_SERIES, format_n
+from steelyard.analysis.summary.numeric_factors import MAX_SERIES, format_n
 from steelyard.analysis.summary.scaling import Point, ScalingCurve, build_scaling_curves
 from steelyard.analysis.summary.summary import Summary
 

@@ -15,7 +15,7 @@ from steelyard.analysis.findings.finding import (
 from steelyard.analysis.stats.number_format import format_quantity
 from steelyard.analysis.summary.study_data import Disagreement
 from steelyard.analysis.summary.summary import Summary
-from steelyard.analysis.summary.usage_sources import has_mixed_sources
+from steelyard.analysis.summary.usage_scope import has_mixed_sources
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted
 

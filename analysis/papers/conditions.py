@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from steelyard.analysis.collect.level_checks import KERNEL_RELEASE as KERNEL
+from steelyard.analysis.collect.checks import KERNEL_RELEASE as KERNEL
 from steelyard.analysis.collect.network import FACTOR as NETWORK
 from steelyard.analysis.papers.claim_files import ABSENT, Above, Facts
-from steelyard.analysis.summary.factor_axes import (
+from steelyard.analysis.summary.numeric_factors import (
     UNITS,
     Specification,
     convert_to_base_units,

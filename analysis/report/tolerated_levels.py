@@ -15,7 +15,7 @@ from steelyard.analysis.stats.number_format import (
     format_level_number,
     format_number,
 )
-from steelyard.analysis.summary.factor_axes import Axis
+from steelyard.analysis.summary.numeric_factors import Axis
 from steelyard.analysis.summary.summary import Summary
 from steelyard.analysis.summary.tolerated_levels import BELOW, Tolerance, find_tolerances
 

@@ -9,7 +9,7 @@ from statistics import fmean
 from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.stats.basics import to_costs
 from steelyard.analysis.stats.scaling import Choice, find_best_levels
-from steelyard.analysis.summary.factor_axes import Axis, find_axes
+from steelyard.analysis.summary.numeric_factors import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import compute_means_p, is_rate_row
 from steelyard.analysis.summary.summary import Summary, is_common

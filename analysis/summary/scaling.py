@@ -29,7 +29,7 @@ from steelyard.analysis.stats.scaling import (
     serial_fraction,
     speed_up,
 )
-from steelyard.analysis.summary.factor_axes import parse_level_number
+from steelyard.analysis.summary.numeric_factors import parse_level_number
 from steelyard.analysis.summary.optimum import (
     ENERGY,
     Optimum,

@@ -34,8 +34,8 @@ from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
 from steelyard.analysis.summary.span_metrics import read_span_metrics
 from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.tags_and_programs import Program, TagValue
-from steelyard.analysis.summary.usage_sources import Found as UsageSources
-from steelyard.analysis.summary.usage_sources import read_usage_sources
+from steelyard.analysis.summary.usage_scope import Found as UsageSources
+from steelyard.analysis.summary.usage_scope import read_usage_sources
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted, inflect
 

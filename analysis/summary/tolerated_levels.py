@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from steelyard.analysis.stats.basics import to_costs
 from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS
 from steelyard.analysis.stats.margin_crossing import Crossing, State, find_crossing
-from steelyard.analysis.summary.factor_axes import Axis, find_axes
+from steelyard.analysis.summary.numeric_factors import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import (
     Groups,

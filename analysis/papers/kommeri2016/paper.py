@@ -11,8 +11,8 @@ from steelyard.analysis.papers.kommeri2016.figures import draws
 from steelyard.analysis.papers.paper import read_paper
 from steelyard.analysis.papers.verdicts import Evidence, Kind, decide_outcome
 from steelyard.analysis.stats.number_format import MISSING, format_number
-from steelyard.analysis.summary.factor_axes import find_axes
 from steelyard.analysis.summary.latency_share import build_split_rows
+from steelyard.analysis.summary.numeric_factors import find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.slopes import FactorLine, fit_factor_lines
 from steelyard.analysis.summary.summary import Summary

@@ -31,8 +31,8 @@ from steelyard.analysis.figures.short_labels import (
     wrap_label,
     wrap_titles,
 )
-from steelyard.analysis.summary import factor_axes
-from steelyard.analysis.summary.factor_series import build_factor_series
+from steelyard.analysis.summary import numeric_factors
+from steelyard.analysis.summary.numeric_factors import build_factor_series
 from steelyard.analysis.summary.summary import Summary, summarize
 
 IMAGE = "podman:registry.example.org/group/debian"
@@ -78,7 +78,7 @@ def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 def drawings(summary: Summary) -> dict[str, Drawing]:
     (variant,) = summary.variants
     rows = [row for row in summary.rows if row.metric.name == METRIC]
-    (axis,) = factor_axes.find_axes({"network": summary.data.meta.factors["network"]})
+    (axis,) = numeric_factors.find_axes({"network": summary.data.meta.factors["network"]})
     panels = list(build_factor_series(summary, variant, axis, [METRIC, "energy_j"]))
     ((_, time),) = draw_times(summary, [variant])
     return {

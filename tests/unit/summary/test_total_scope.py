@@ -10,7 +10,7 @@ import pytest
 from steelyard.analysis.stats.overhead_verdict import Direction
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import summarize
-from steelyard.analysis.summary.total_scope import describe_scope_difference
+from steelyard.analysis.summary.usage_scope import describe_scope_difference
 
 BARE: dict[str, object] = {"launcher": "bare"}
 START = "the container's start and end included"

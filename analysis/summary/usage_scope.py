@@ -1,4 +1,7 @@
-"""Describes the scope of a run's CPU time, memory and bytes, and the source of its memory.
+"""Describes what a run's totals count, and where two compared conditions do not count the same.
+
+Totals of a run come from its record (docs/formats.md): they are sums over all of its clients and
+containers and include a container's start and end, which `elapsed_s` does not.
 
 Two conditions are compared only if both are counted in the same way: a cgroup's memory, a sum of
 resident sets and the largest process of the same load differ by a factor of two to four.
@@ -6,15 +9,50 @@ resident sets and the largest process of the same load differ by a factor of two
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.sources.records import LARGEST_PROCESS, MEMORY_SOURCES
 from steelyard.facts.quantities import METRICS
+from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:
     import duckdb
+
+
+Condition = Mapping[str, object]
+CONTAINERS = re.compile(r",containers=(\d+)(?:,|$)")
+ACROSS = "ranks=across"  # one program has all ranks
+
+
+def describe_scope_difference(metric: str, condition: Condition, base: Condition) -> str:
+    """Return the remark for the comparison of a total; empty if both sides count the same."""
+    if metric not in METRICS:
+        return ""
+    ours, theirs = count_programs(condition), count_programs(base)
+    differences = [f"a sum: {counted(ours, 'client')} against {theirs}"] if ours != theirs else []
+    contained = is_in_container(condition), is_in_container(base)
+    if contained != (False, False):
+        whose = {(True, True): "both containers'", (True, False): "the container's"}
+        start = whose.get(contained, "the baseline's container's")
+        differences.append(f"{start} start and end included")
+    return ", ".join(differences)
+
+
+def count_programs(condition: Condition) -> int:
+    """Return the number of clients, times the containers per node."""
+    clients = condition.get("clients", 1)
+    launcher = str(condition.get("launcher", ""))
+    found = None if ACROSS in launcher.split(",") else CONTAINERS.search(launcher)
+    return (clients if isinstance(clients, int) else 1) * (int(found[1]) if found else 1)
+
+
+def is_in_container(condition: Condition) -> bool:
+    """Return whether the run's launcher is a container."""
+    return str(condition.get("launcher", "bare")) != "bare"
+
 
 MEMORY = "max_memory_bytes"
 PROGRAM, JOB = "of the program alone", "of all of the job"

@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.analysis.collect import cross_checks
+from steelyard.analysis.collect import checks
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.sources import sacct
 from steelyard.analysis.summary.summary import summarize
@@ -164,7 +164,7 @@ def test_a_job_that_was_refused_before_its_run_began_is_not_compared(study: Any)
 )
 def test_times_as_sacct_writes_them(text: str, seconds: float | None) -> None:
     connection = duckdb.connect()
-    connection.execute(cross_checks.SECONDS)
+    connection.execute(checks.SECONDS)
     ((found,),) = connection.execute("SELECT sacct_seconds(?)", [text]).fetchall()
     assert found == (None if seconds is None else pytest.approx(seconds))
 
@@ -174,7 +174,7 @@ def test_times_as_sacct_writes_them(text: str, seconds: float | None) -> None:
 )
 def test_bytes_as_sacct_writes_them(text: str, found: float | None) -> None:
     connection = duckdb.connect()
-    connection.execute(cross_checks.BYTES)
+    connection.execute(checks.BYTES)
     assert connection.execute("SELECT sacct_bytes(?)", [text]).fetchall() == [(found,)]
 
 
