@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.database_connection import open_database
@@ -77,7 +77,7 @@ def plot_rtt(summary: Summary, boxes: list[Box]) -> Drawing:
     for number, source in enumerate((SAMPLES, JOBS, PROBE)):
         draw_source(axes, [box for box in boxes if box[1] == source], labels, number, factor)
     by_label = {group.label: group for group in summary.groups}
-    names, what = short_labels.format_short_labels(summary, [by_label[label] for label in labels])
+    names, what = label_fitting.format_short_labels(summary, [by_label[label] for label in labels])
     axes.set_yticks(range(len(labels)), names)
     axes.set_ylabel(what)
     axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -87,7 +87,7 @@ def plot_rtt(summary: Summary, boxes: list[Box]) -> Drawing:
     else:
         axes.set_xlim(left=0)
     axes.set_xlabel(f"round-trip time ({unit})")
-    short_labels.set_title(figure, "Round-trip times")
+    label_fitting.set_title(figure, "Round-trip times")
     figure.legend(loc="outside lower center", ncols=3)
     return Drawing(
         name="round-trip-times",

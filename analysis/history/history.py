@@ -11,8 +11,12 @@ from typing import Any
 
 from steelyard.analysis.base.benchmark_traits import is_elapsed_figure
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.history.extract import Extract, FigureValues
-from steelyard.analysis.history.extract_cache import ReadSession, read_sessions
+from steelyard.analysis.history.session_extracts import (
+    Extract,
+    FigureValues,
+    ReadSession,
+    read_sessions,
+)
 from steelyard.analysis.history.single_node_change import NodeShare, find_single_node
 from steelyard.analysis.history.state_changes import StateChange, compare_states
 from steelyard.analysis.sources.study_sessions import SUFFIX, Session, list_sessions

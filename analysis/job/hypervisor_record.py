@@ -287,7 +287,7 @@ def compute_growth(points: Points, begin: float, end: float) -> float | None:
     return None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
 
 
-def compute_rates(
+def compute_counter_rates(
     side: Side, counter: str, begin: float, end: float
 ) -> tuple[list[float], list[float]]:
     """Return times since the job's start, and rates per second between two new readings.

@@ -33,9 +33,10 @@ from steelyard.analysis.report.export import (
     Content,
     build_relation,
     build_study_content,
+    document,
+    figure_document,
 )
 from steelyard.analysis.report.figures import Draw, Job, start_drawing
-from steelyard.analysis.report.json_document import document, figure_document
 from steelyard.analysis.report.page import Extra, Section, list_redo_commands
 from steelyard.analysis.report.tables import Table, format_time
 from steelyard.analysis.stats.number_format import MISSING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from steelyard.analysis.findings.docs import PAGE, format_table
+from steelyard.analysis.findings.registry import PAGE, format_table
 from steelyard.analysis.papers.jungels2012.measurement_findings import KINDS
 from steelyard.jobscripts.docs import between, rewrite
 

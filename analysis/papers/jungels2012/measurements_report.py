@@ -47,9 +47,10 @@ from steelyard.analysis.report.export import (
     Relation,
     build_relation,
     build_study_content,
+    document,
+    figure_document,
 )
 from steelyard.analysis.report.figures import Draw, Job, start_drawing
-from steelyard.analysis.report.json_document import document, figure_document
 from steelyard.analysis.report.latex_tables import format_plain_table
 from steelyard.analysis.report.links import find_anchor, run_anchors
 from steelyard.analysis.report.page import Extra, Section

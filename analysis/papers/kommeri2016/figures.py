@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
-from steelyard.analysis.figures.run_time_series import draw_times
+from steelyard.analysis.figures.time_series import draw_times
 from steelyard.analysis.papers.conditions import DELAY, Studies, format_fact_value
 from steelyard.analysis.papers.printed_comparisons import PrintedComparison
 from steelyard.analysis.report.figures import Draw

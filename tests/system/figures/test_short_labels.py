@@ -18,12 +18,7 @@ from steelyard.analysis.figures.drawing import Drawing, lay_out, use_style
 from steelyard.analysis.figures.forest_plot import draw_forest
 from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.iterations import draw_iterations
-from steelyard.analysis.figures.line_plot import draw_lines
-from steelyard.analysis.figures.mpi_time_shares import draw_stack
-from steelyard.analysis.figures.rtt import draw_rtt
-from steelyard.analysis.figures.run_series import draw_series
-from steelyard.analysis.figures.run_time_series import draw_times
-from steelyard.analysis.figures.short_labels import (
+from steelyard.analysis.figures.label_fitting import (
     format_short_labels,
     make_legend,
     shorten_name,
@@ -31,6 +26,11 @@ from steelyard.analysis.figures.short_labels import (
     wrap_label,
     wrap_titles,
 )
+from steelyard.analysis.figures.line_plot import draw_lines
+from steelyard.analysis.figures.mpi_time_shares import draw_stack
+from steelyard.analysis.figures.rtt import draw_rtt
+from steelyard.analysis.figures.run_series import draw_series
+from steelyard.analysis.figures.time_series import draw_times
 from steelyard.analysis.summary import numeric_factors
 from steelyard.analysis.summary.numeric_factors import build_factor_series
 from steelyard.analysis.summary.summary import Summary, summarize

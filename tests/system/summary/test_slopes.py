@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.figures.factor_figure_choice import list_factor_draws
+from steelyard.analysis.report.figures import list_factor_draws
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.slopes import build_slope_table, format_judgement, table_row
 from steelyard.analysis.stats.hypothesis_tests import holm

@@ -1,4 +1,4 @@
-"""Power, CPU and network over the time of a run, from its samples."""
+"""Power, CPU and network over time, from samples: of a run, or of a host and a guest's job."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, netem_trace, short_labels
+from steelyard.analysis.figures import drawing, label_fitting, netem_trace
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, Drawing
 from steelyard.analysis.job import time_series
+from steelyard.analysis.job.hypervisor_record import Joined, Side, compute_counter_rates
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.database_connection import open_database
 from steelyard.analysis.summary.rows import Group, Row
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     Panel = Callable[[Axes, "list[Trace]", "Trace"], None]
+
 
 MAX_NODES = 6  # lines in one panel
 TITLE = 84  # letters of 8.5 points across the figure
@@ -225,7 +228,7 @@ def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
     grid = figure.subplots(len(panels), len(traces), squeeze=False, sharex="col", sharey="row")
     highest = [0.0] * len(panels)
     conditions = [trace.group.label for trace in traces]
-    labels = short_labels.wrap_titles(conditions, TITLE // len(traces))
+    labels = label_fitting.wrap_titles(conditions, TITLE // len(traces))
     for column, trace in enumerate(traces):
         for row, panel in enumerate(panels):
             panel(grid[row, column], traces, trace)
@@ -235,7 +238,7 @@ def plot_times(variant: str, summary: Summary, traces: list[Trace]) -> Drawing:
         grid[-1, column].set_xlim(left=0)  # after all panels exist, which share the axis
         grid[-1, column].set_xlabel("time since the job's start (s)")
         grid[0, column].set_title(f"{labels[column]}\n{trace.run.run_id}".lstrip(), fontsize=8.5)
-    short_labels.set_title(figure, variant)
+    label_fitting.set_title(figure, variant)
     for row in range(len(panels)):
         for column in range(1, len(traces)):
             grid[row, column].set_ylabel("")
@@ -357,3 +360,60 @@ def data_rows(variant: str, trace: Trace) -> list[tuple[object, ...]]:
         for node, periods in trace.nodes.items()
         for _, end, values in periods
     ]
+
+
+def draw_host_and_guest(joined: Joined, path: Path) -> None:
+    """Draw two panels on one time axis, in the format of the path's suffix (svg, png, pdf)."""
+    with drawing.use_style():
+        figure = drawing.new_figure(4.0)
+        power, traffic = figure.subplots(2, 1, sharex=True)
+        power.set_ylabel("power (W)")
+        draw_line(power, joined, joined.host, "energy_j", 1.0, 0, "host")
+        if not power.lines:
+            reason = joined.host.missing.get("energy_j", "no samples")
+            power.text(0.5, 0.5, reason, transform=power.transAxes, ha="center", wrap=True)
+        draw_traffic(traffic, joined)
+        traffic.set_xlabel("time since the job's start (s)")
+        traffic.set_xlim(0, joined.end_unix_s - joined.begin_unix_s)
+        for axes in (power, traffic):
+            top = max((value for line in axes.lines for value in line.get_ydata()), default=0)
+            axes.set_ylim(0, 1.35 * top or 1)  # room for the legend
+            if axes.lines:
+                axes.legend(loc="upper right", ncols=4, fontsize=7.5)
+        drawing.lay_out(figure)
+        figure.savefig(path, metadata=drawing.make_metadata(path.suffix.removeprefix(".")))
+
+
+def draw_traffic(axes: Axes, joined: Joined) -> None:
+    """Draw received and sent bytes per second of guest and host."""
+    sides = (("guest", joined.guest), ("host", joined.host))
+    counters = (("rx_bytes", "received"), ("tx_bytes", "sent"))
+    most = max(
+        (
+            value
+            for _, side in sides
+            for counter, _ in counters
+            for value in compute_counter_rates(
+                side, counter, joined.begin_unix_s, joined.end_unix_s
+            )[1]
+        ),
+        default=0.0,
+    )
+    factor, unit = choose_prefix(most, "bytes_per_s")
+    axes.set_ylabel(f"traffic ({unit})")
+    for colour, (who, side) in enumerate(sides):
+        for dash, (counter, what) in enumerate(counters):
+            draw_line(axes, joined, side, counter, factor, colour, f"{who} {what}", dash)
+
+
+def draw_line(
+    axes: Axes, joined: Joined, side: Side, counter: str, factor: float, colour: int, label: str,
+    dash: int = 0,
+) -> None:  # fmt: skip
+    """Draw the rates of a counter, if there are any."""
+    times, values = compute_counter_rates(side, counter, joined.begin_unix_s, joined.end_unix_s)
+    if times:
+        axes.plot(
+            times, [value / factor for value in values], drawstyle="steps-pre", linewidth=1.3,
+            color=COLOURS[colour], linestyle=DASHES[dash], label=label,
+        )  # fmt: skip
