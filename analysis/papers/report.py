@@ -1,4 +1,4 @@
-"""Reports studies compared with a paper: `steelyard report STUDY [STUDY …] --beside NAME`."""
+"""Reports studies compared with one of four papers: `steelyard report STUDY [STUDY …] --beside NAME`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from typing import Any
 
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.papers.bourilkov2012.paper import PAPER as BOURILKOV
 from steelyard.analysis.papers.claims_figure import draw_claims
-from steelyard.analysis.papers.condition_pairs import label_summaries
-from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.derived_rows import build_derived_rows
+from steelyard.analysis.papers.conditions import Studies, label_summaries
+from steelyard.analysis.papers.jungels2012.paper import PAPER as JUNGELS
+from steelyard.analysis.papers.kommeri2016.paper import PAPER as KOMMERI
 from steelyard.analysis.papers.paper import Paper
 from steelyard.analysis.papers.printed_comparisons import (
     PrintedComparison,
+    build_derived_rows,
     build_printed_tables,
     compare_values,
     describe_unmeasured,
     value_document,
 )
-from steelyard.analysis.papers.registry import PAPERS
+from steelyard.analysis.papers.ruiz2015.paper import PAPER as RUIZ
 from steelyard.analysis.papers.verdicts import OUTCOMES, Verdict, judge_claim
 from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.export import (
@@ -41,6 +43,9 @@ from steelyard.analysis.report.page import Extra, Section, list_redo_commands
 from steelyard.analysis.report.tables import Table, format_time
 from steelyard.analysis.stats.number_format import MISSING
 from steelyard.analysis.summary.summary import Summary
+
+PAPERS = {paper.name: paper for paper in (BOURILKOV, JUNGELS, KOMMERI, RUIZ)}
+
 
 CLAIMS, NUMBERS, CONTRADICTIONS = "claims", "printed", "faults"
 WIDTH = 80  # columns of a terminal
