@@ -169,25 +169,14 @@ def write_runs(
 
 
 def write_results(
-    connection: DuckDBPyConnection,
-    outputs: Mapping[tuple[str, str], Output],
-    scratch: Path,
+    connection: DuckDBPyConnection, outputs: Mapping[tuple[str, str], Output], scratch: Path
 ) -> None:
     """Write the table `results`; the key of `outputs` is run and attempt."""
     with Spool(scratch / "results.jsonl", read_table_columns(connection, "results")) as spool:
         for key, output in outputs.items():
             for f in output.figures:
                 spool.write(
-                    (
-                        *key,
-                        f.client,
-                        f.iteration,
-                        f.metric,
-                        f.value,
-                        f.unit,
-                        f.better,
-                        f.is_primary,
-                    )
+                    (*key, f.client, f.iteration, f.metric, f.value, f.unit, f.better, f.is_primary)
                 )
     replace_rows(connection, "results", spool, SETTLED)
 

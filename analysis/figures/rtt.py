@@ -14,16 +14,7 @@ if TYPE_CHECKING:
 
     from steelyard.analysis.summary.summary import Summary
 
-COLUMNS = (
-    "condition",
-    "source",
-    "n",
-    "p5_s",
-    "p25_s",
-    "median_s",
-    "p75_s",
-    "p95_s",
-)
+COLUMNS = ("condition", "source", "n", "p5_s", "p25_s", "median_s", "p75_s", "p95_s")
 SAMPLES, JOBS, PROBE = "samples", "jobs", "probe"
 WIDE = 30  # the longest line's end divided by the least median, above which the axis is logarithmic
 

@@ -118,12 +118,7 @@ def compute_band_widths(rows: list[Row]) -> list[float]:
 
 
 def draw_points(
-    axes: Axes,
-    summary: Summary,
-    rows: list[Row],
-    starts: list[float],
-    factor: float,
-    raster: bool,
+    axes: Axes, summary: Summary, rows: list[Row], starts: list[float], factor: float, raster: bool
 ) -> None:
     """Draw the runs in the color and shape of their level; one artist per level keeps files
     small.

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import (
-    Finding,
-    Kind,
-    Rule,
-    Severity,
-    format_location,
-)
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, format_location
 from steelyard.analysis.stats.number_format import format_quantity
 from steelyard.analysis.summary.study_data import Disagreement, Record
 from steelyard.analysis.summary.summary import Summary

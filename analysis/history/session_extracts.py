@@ -110,10 +110,7 @@ def read_figures(
 
 
 def build_figure_values(
-    meta: Meta,
-    runs: list[Run],
-    metric: study_data.Metric,
-    found: Mapping[str, float | None],
+    meta: Meta, runs: list[Run], metric: study_data.Metric, found: Mapping[str, float | None]
 ) -> FigureValues:
     """Return the values of one figure in the given runs, which share a variant and condition."""
     pairs = [(run, found.get(run.run_id)) for run in runs if run.counts]

@@ -252,11 +252,7 @@ def read_totals(record: Record) -> dict[str, float]:
 
 
 def build_side(
-    record: Record,
-    lines: Sequence[Line],
-    begin: float,
-    end: float,
-    totals: Mapping[str, float],
+    record: Record, lines: Sequence[Line], begin: float, end: float, totals: Mapping[str, float]
 ) -> Side:
     """Return the growth of a record's counters; an unknown one is None with its reason."""
     used, missing = {}, {}

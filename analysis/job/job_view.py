@@ -18,10 +18,7 @@ from steelyard.analysis.collect.record_import import (
 from steelyard.analysis.job import job_totals
 from steelyard.analysis.sources import thinning_note
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
-from steelyard.analysis.sources.record_folders import (
-    Window,
-    find_job_folders,
-)
+from steelyard.analysis.sources.record_folders import Window, find_job_folders
 from steelyard.analysis.sources.records import (
     COLUMNS,
     Record,

@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.job.job_totals import is_idle
-from steelyard.analysis.job.job_view import (
-    JobView,
-    NodeView,
-    compute_recorded_s,
-    has_later_start,
-)
+from steelyard.analysis.job.job_view import JobView, NodeView, compute_recorded_s, has_later_start
 from steelyard.analysis.sources.accounting import FINAL_STATES, Allocation
 
 RECORDS, ACCOUNTING = "records", "accounting"

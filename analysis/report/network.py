@@ -88,14 +88,7 @@ def find_places(summary: Summary, levels: Sequence[LevelNetwork | LevelTcp]) -> 
 
 
 def tcp_row(level: LevelTcp) -> tuple[str, ...]:
-    times = (
-        level.floor_s,
-        level.low_s,
-        level.median_s,
-        level.mean_s,
-        level.sd_s,
-        level.high_s,
-    )
+    times = (level.floor_s, level.low_s, level.median_s, level.mean_s, level.sd_s, level.high_s)
     return (
         level.label or "all runs",
         *map(str, (level.jobs, level.connections, level.readings)),

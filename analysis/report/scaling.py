@@ -22,12 +22,7 @@ from steelyard.analysis.stats.number_format import (
 from steelyard.analysis.stats.overhead_verdict import format_percent, format_percent_range
 from steelyard.analysis.stats.scaling import GUSTAFSON, LEAST_EFFICIENCY, Choice, Law
 from steelyard.analysis.summary.optimum import ENERGY, Optimum
-from steelyard.analysis.summary.scaling import (
-    WEAK,
-    Point,
-    ScalingCurve,
-    build_scaling_curves,
-)
+from steelyard.analysis.summary.scaling import WEAK, Point, ScalingCurve, build_scaling_curves
 from steelyard.analysis.summary.summary import Summary
 
 HEADINGS = (

@@ -430,10 +430,7 @@ def build_facts(summary: Summary) -> list[tuple[str, str]]:
     packages = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
     return [
         ("Study", meta.study),
-        (
-            "Collected by",
-            f"steelyard {meta.steelyard}, {format_time(meta.collected_unix_s)} UTC",
-        ),
+        ("Collected by", f"steelyard {meta.steelyard}, {format_time(meta.collected_unix_s)} UTC"),
         ("Reported by", f"steelyard {importlib.metadata.version('steelyard')}"),
         ("… with", f"Python {platform.python_version()}, {packages}"),
         ("Schema of the database", f"version {SCHEMA_VERSION}"),

@@ -82,10 +82,7 @@ def mean_by_group(
 
 
 def overhead_by_job(
-    condition: Groups,
-    baseline: Groups,
-    confidence: float = CONFIDENCE,
-    what: str = "job",
+    condition: Groups, baseline: Groups, confidence: float = CONFIDENCE, what: str = "job"
 ) -> Overhead:
     """Return the overhead of the means of all runs; each group holds the runs of one job.
 

@@ -119,9 +119,7 @@ def independent_sides(condition: Groups, baseline: Groups) -> Sides | None:
         return None
     ours, base = compute_mean_error(condition), compute_mean_error(baseline)
     return Sides(
-        (ours.mean, base.mean),
-        (ours.variance, 0.0, base.variance),
-        (ours.degrees, base.degrees),
+        (ours.mean, base.mean), (ours.variance, 0.0, base.variance), (ours.degrees, base.degrees)
     )
 
 

@@ -121,9 +121,7 @@ class Choice:
 
 
 def find_largest_efficient(
-    scales: Sequence[float],
-    efficiencies: Sequence[Estimate],
-    least: float = LEAST_EFFICIENCY,
+    scales: Sequence[float], efficiencies: Sequence[Estimate], least: float = LEAST_EFFICIENCY
 ) -> Choice | None:
     """Return the largest measured scale whose efficiency is at least `least`.
 
@@ -145,9 +143,7 @@ def find_largest_efficient(
 
 
 def find_best_levels(
-    means: Sequence[float],
-    p_of: Callable[[int, int], float | None],
-    level: float = 1 - CONFIDENCE,
+    means: Sequence[float], p_of: Callable[[int, int], float | None], level: float = 1 - CONFIDENCE
 ) -> list[int]:
     """Return the indices of the levels that may have the smallest mean.
 

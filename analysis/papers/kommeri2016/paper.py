@@ -177,11 +177,7 @@ ANALYSIS: Facts = {
 ONE: Facts = {"clients": [1, ABSENT]}
 WARM: Facts = {"cache": ["warm", ABSENT]}
 # A network that neither loses nor corrupts packets.
-CLEAN: Facts = {
-    "loss_percent": ABSENT,
-    "duplicate_percent": ABSENT,
-    "corrupt_percent": ABSENT,
-}
+CLEAN: Facts = {"loss_percent": ABSENT, "duplicate_percent": ABSENT, "corrupt_percent": ABSENT}
 NEAR: Facts = {**ANALYSIS, **WARM, **CLEAN, DELAY: 0}
 
 # --- printed tables ------------------------------------------------------------------------------
