@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.collect.network import FACTOR as NETWORK
 from steelyard.analysis.collect.network import NO_LEVEL, find_conditions, normalize_specification
 from steelyard.analysis.collect.record_import import find_missing_nodes
-from steelyard.analysis.sources import thinning_note
+from steelyard.analysis.sources import sample_csv
 from steelyard.analysis.sources.pbs.accounting_rows import HOOK
 from steelyard.facts.quantities import COUNTERS, METRICS
 
@@ -351,7 +351,7 @@ def write_checks(connection: DuckDBPyConnection) -> None:
         "whole_samples": "SELECT * FROM sources SEMI JOIN "
         "(SELECT * FROM whole_records WHERE samples_lost IS NOT DISTINCT FROM 0) "
         "USING (run_id, attempt, node) "
-        f"WHERE reason IS NULL OR starts_with(reason, '{thinning_note.WORDS}')",
+        f"WHERE reason IS NULL OR starts_with(reason, '{sample_csv.THINNED}')",
         "samples_sums": make_sums_sql("whole_samples", "true"),
         "records_sums": make_sums_sql("whole_records", "true"),
     }

@@ -42,7 +42,7 @@ from steelyard.analysis.collect.sample_import import (
     find_sample_files,
     find_sample_gaps,
 )
-from steelyard.analysis.sources import accounting_readers, thinning_note
+from steelyard.analysis.sources import accounting_readers, sample_csv
 from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
 from steelyard.analysis.sources.study_files import (
     Plan,
@@ -322,7 +322,7 @@ def write_tables(work: Merge) -> dict[str, int]:
     for attempt in work.attempts:  # a condition that could not be applied has ended the job
         attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
     # Thinned samples never get more: this gap is no reason to read the attempt again.
-    may_end = (gap for gap in work.gaps if thinning_note.WORDS not in gap.reason)
+    may_end = (gap for gap in work.gaps if sample_csv.THINNED not in gap.reason)
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
     unchanged_attempts.store_stamps(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)

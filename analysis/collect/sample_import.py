@@ -18,7 +18,7 @@ from duckdb import DuckDBPyConnection
 from steelyard.analysis.base.parallel_work import Background, OrderedWorker
 from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.collect.record_import import Gap
-from steelyard.analysis.sources import sample_library, thinning_note
+from steelyard.analysis.sources import sample_csv, sample_library
 from steelyard.analysis.sources.sample_arrays import ROWS, Room, RowBatch, Text, TextBuffer
 from steelyard.analysis.sources.sample_csv import (
     TextBatch,
@@ -167,7 +167,11 @@ class Loader:
             if problem is not None:
                 return 0, problem
             lines, is_complete = self._read_lines(number, file, source, columns)
-        fewer = thinning_note.read_note(file.path) if thinning_note.COLUMN in columns else None
+        fewer = (
+            sample_csv.read_thinning_note(file.path)
+            if sample_csv.THINNED_COLUMN in columns
+            else None
+        )
         return lines, "; ".join(filter(None, (None if is_complete else CUT, fewer))) or None
 
     def _read_lines(

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.job import time_series
 from steelyard.analysis.job.job_samples import load_samples
-from steelyard.analysis.sources import thinning_note
+from steelyard.analysis.sources import sample_csv
 from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
 from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 from steelyard.jobscripts.regular_files import read_tail
@@ -264,7 +264,7 @@ def build_side(
         if value is None:
             reason = record.missing_reason(PATHS[counter])
             missing[counter] = reason or "its samples do not cover all of the job's time"
-    return Side(record, lines, used, missing, thinning_note.read_note(record.samples_path))
+    return Side(record, lines, used, missing, sample_csv.read_thinning_note(record.samples_path))
 
 
 def select_points(lines: Sequence[Line], counter: str) -> Points:

@@ -16,7 +16,7 @@ from steelyard.analysis.collect.record_import import (
     format_stray_record,
 )
 from steelyard.analysis.job import job_totals
-from steelyard.analysis.sources import thinning_note
+from steelyard.analysis.sources import sample_csv
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
 from steelyard.analysis.sources.record_folders import Window, find_job_folders
 from steelyard.analysis.sources.records import (
@@ -191,7 +191,7 @@ def note_record_problems(view: JobView, record: Record, with_samples: bool) -> N
         view.missing.append(f"{record.node}: {reason}")
     if note := describe_clock_set(record):
         view.notes.append(note)
-    if note := thinning_note.read_note(record.samples_path) if with_samples else None:
+    if note := sample_csv.read_thinning_note(record.samples_path) if with_samples else None:
         view.notes.append(f"{record.node}: {note}")
     view.refused += find_unmet_conditions(record)
 
