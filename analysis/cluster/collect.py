@@ -68,9 +68,8 @@ class Collected:
     jobs: int = 0  # in the database
     running: int = 0
     users: set[str] = field(default_factory=set)
-    gaps: list[tuple[str, str | None, str, str]] = field(
-        default_factory=list
-    )  # job, node, kind, reason
+    # Job, node, kind, reason.
+    gaps: list[tuple[str, str | None, str, str]] = field(default_factory=list)
     elapsed_s: float = 0.0
 
 

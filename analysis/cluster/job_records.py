@@ -294,9 +294,8 @@ def list_sources(
         sources |= dict.fromkeys(list_record_names(record_dir / row.job_id))
         for folder in record_index.find_folders(record_dir, row):
             sources |= dict.fromkeys(list_record_names(folder))
-        for pack in reversed(
-            record_index.find_packs(record_dir, row)
-        ):  # loose files come first, then those of the newest pack
+        # Loose files come first, then those of the newest pack.
+        for pack in reversed(record_index.find_packs(record_dir, row)):
             there = {path.name for path in sources}
             files = record_index.find_content(pack, row.job_id)
             if isinstance(files, OSError):

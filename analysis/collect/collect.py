@@ -110,9 +110,8 @@ class Merge:
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
     remaining: Sequence[Attempt] = ()  # those of `attempts` whose rows are rewritten
-    stamps: dict[unchanged_attempts.Key, str | None] = field(
-        default_factory=dict
-    )  # of `left`, before they are read
+    # Of `left`, before they are read.
+    stamps: dict[unchanged_attempts.Key, str | None] = field(default_factory=dict)
     accounting_is_new: bool = False
     is_touched: bool = True  # rows of attempts are added or removed
     runs_stay: bool = False  # every run's row is unchanged

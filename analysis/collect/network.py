@@ -131,7 +131,6 @@ UNITS = {
 }
 # After a digit, letter or point the number would be part of a name or an address.
 QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(us|ms|s|[kmg]?bit|%)(?!\w)")
-DEFAULT_DIRECTION = "direction=egress"
 
 
 def normalize_specification(text: str) -> list[str]:
@@ -143,7 +142,7 @@ def normalize_specification(text: str) -> list[str]:
     return sorted(
         normalize_or_copy_option(option)
         for option in parts
-        if option not in ("", DEFAULT_DIRECTION)
+        if option not in ("", "direction=egress")  # the default
     )
 
 

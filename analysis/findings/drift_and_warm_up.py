@@ -281,9 +281,8 @@ def describe_warm_up(row: Row, found: WarmUp) -> str:
     )
 
 
-INNER_LEVEL = (
-    0.001  # after Holm's correction for all series: many studies have iterations, few a warm-up
-)
+# After Holm's correction for all series: many studies have iterations, few a warm-up.
+INNER_LEVEL = 0.001
 
 SY28 = Kind(
     code="SY28",

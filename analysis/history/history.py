@@ -102,9 +102,8 @@ class Event:
     index: int  # of the first session after the change
     changes: tuple[FigureChange, ...]
     state: StateChange
-    neighbor_state: (
-        tuple[int, StateChange] | None
-    )  # the neighboring session, if only its state changed
+    # The neighboring session, if only its state changed.
+    neighbor_state: tuple[int, StateChange] | None
 
 
 @dataclass(frozen=True)

@@ -56,9 +56,8 @@ class JobView:
     refused: list[str] = field(default_factory=list)  # conditions not applied, by node
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    stored_nodes: dict[str, Any] | None = (
-        None  # usage in a cluster's database; see analysis/cluster
-    )
+    # Usage in a cluster's database; see analysis/cluster.
+    stored_nodes: dict[str, Any] | None = None
     other_starts: tuple[float, ...] = ()  # of other jobs, which had the same id
 
     @property

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from steelyard.analysis.job.job_view import JobView, NodeView
 
-MUCH = (
-    0.1  # of the elapsed time: above it, another number of CPUs or another hour gives other times
-)
+# Of the elapsed time: above it, another number of CPUs or another hour gives other times.
+MUCH = 0.1
 RESOURCES = {"cpu": "a CPU", "io": "I/O", "memory": "memory"}
 STEAL = "steal"
 

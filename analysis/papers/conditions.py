@@ -46,7 +46,6 @@ NO_SERVER = "local"  # a mode of xrootd: its clients read a file on their own no
 SCALES = {v.key: UNITS[v.kind] for v in VALUES if v.row == "KEY" and v.kind in UNITS}
 SUFFIX = {"ms": "ms", "%": "percent", "Mbit/s": "mbit"}
 DELAY = "round_trip_ms"
-RTO = "rto_min"
 
 Key = tuple[str, str]  # variant, condition
 
@@ -198,7 +197,7 @@ def network_facts(found: Specification, ends: int) -> dict[str, Any]:
             facts[f"{key}_{SUFFIX[unit]}"] = float(number * scale)
     for option in sorted(found.rest):
         key, _, value = option.partition("=")
-        seconds = convert_to_base_units(value) if key == RTO else None
+        seconds = convert_to_base_units(value) if key == "rto_min" else None
         facts[f"{key}_ms" if seconds else f"network_{key}"] = (
             float(seconds * 1000) if seconds else value
         )

@@ -93,9 +93,8 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     from steelyard.analysis.figures.run_series import draw_series
 
     for rows in metric_rows(summary, variant, primary=True):
-        if (
-            len(summary.data.meta.factors.get(NODE, ())) <= MAX_NAMES
-        ):  # for more nodes, the figure of nodes shows them
+        # For more nodes, the figure of nodes shows them.
+        if len(summary.data.meta.factors.get(NODE, ())) <= MAX_NAMES:
             yield partial(draw_bars, summary, rows)
         yield partial(draw_series, summary, rows)
         yield partial(draw_iterations, summary, rows)

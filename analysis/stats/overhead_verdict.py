@@ -61,9 +61,8 @@ class Evidence:
     p: float | None = None  # of a difference; None: no test exists, the interval decides
     family: int = 1  # number of comparisons
     margin: float | None = None  # the study's equivalence margin: 0.02 is ± 2 %
-    p_equivalent: float | None = (
-        None  # that the overhead is beyond the margin (hypothesis_tests.py)
-    )
+    # That the overhead is beyond the margin (hypothesis_tests.py).
+    p_equivalent: float | None = None
     p_non_inferior: float | None = None  # that it is beyond the margin on the worse side
 
     @property

@@ -149,7 +149,6 @@ MODEL = (
 )
 
 OWN_BYTES, NODE_BYTES = "bytes_read", "rx_bytes"
-WAIT_SHARE = "wait_share"
 # These change more than the path to the data, and their cost would count as latency.
 OTHER_FACTORS = frozenset(("node_type", "launcher", "cache", "clients", "mode"))
 UNEQUAL = 0.05  # relative difference of the bytes, and share of the difference for computing
@@ -320,7 +319,7 @@ def describe_unequal_computing(
 
 def computing_s(summary: Summary, row: Row) -> Groups:
     """Return the seconds of each run in which it did not wait for data, by job."""
-    waits = summary.row(row.group.variant, row.group.label, WAIT_SHARE)
+    waits = summary.row(row.group.variant, row.group.label, "wait_share")
     shares = dict(list_values(waits)) if waits is not None else {}
     return group_values_by_job(
         row, {run: s * (1 - shares[run]) for run, s in list_values(row) if run in shares}

@@ -60,9 +60,8 @@ class Meta:
     factors: dict[str, list[Any]]
     scaling: Scaling | None = None
     equivalent: float | None = None  # smaller overheads in either direction count as none
-    tolerate: float | None = (
-        None  # how much worse a figure may be: tolerated_levels.py computes how far
-    )
+    # How much worse a figure may be: tolerated_levels.py computes how far.
+    tolerate: float | None = None
 
     @functools.cached_property
     def level_texts(self) -> level_names.Texts:

@@ -67,9 +67,8 @@ def find_axis_tolerances(summary: Summary, axis: Axis, rows: Sequence[Row]) -> l
     """Return the tolerances of these rows over one axis; empty without `tolerate`."""
     meta = summary.data.meta
     share = meta.tolerate
-    if (
-        share is None or axis.factor not in meta.baseline
-    ):  # [baseline] within: each level has its own baseline
+    # [baseline] within: each level has its own baseline.
+    if share is None or axis.factor not in meta.baseline:
         return []
     baseline = str(meta.baseline[axis.factor])
     return [

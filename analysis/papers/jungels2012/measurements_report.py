@@ -59,7 +59,6 @@ from steelyard.analysis.stats.number_format import MISSING, count_decimals, form
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
-WHEN = "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"
 FIGURES = "published-figures"
 OUTCOMES = (HOLDS, IN_PART, FAILS, NOT_SHOWN)
 PLURAL = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold", NOT_SHOWN: NOT_SHOWN}
@@ -111,7 +110,7 @@ class ThesisReport:
     def extra(self) -> Extra:
         """Return what the page has in addition to a study's own sections."""
         return Extra(
-            when=WHEN,
+            when="Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed",
             answer=self.answer(),
             sections=[
                 conclusions_section(self),

@@ -191,7 +191,6 @@ def build_all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
 
 NO_MEMORY = "none was asked for (Resource_List.mem)"
 NOT_ADDED_UP = "resources_used.walltime is 0: PBS had not added up what the job's nodes used, and cput is that of one"
-NO_LIMIT = "none was asked for (Resource_List.walltime)"
 
 
 def read_allocation(row: AccountingRow) -> Allocation:
@@ -204,12 +203,11 @@ def read_allocation(row: AccountingRow) -> Allocation:
     extra: dict[str, Any] = json.loads(cells["extra"] or "{}")
     memory = parse_size_bytes(format_field(extra, "Resource_List.mem"))
     limit = parse_duration_s(format_field(extra, "Resource_List.walltime"))
-    used = (
-        parse_size_bytes(format_field(extra, "resources_used.mem")) or None
-    )  # 0: the job ended before it was polled
+    # 0: the job ended before it was polled.
+    used = parse_size_bytes(format_field(extra, "resources_used.mem")) or None
     missing = {"memory_bytes": NO_MEMORY} if memory is None else {}
     if limit is None:
-        missing["time_limit_s"] = NO_LIMIT
+        missing["time_limit_s"] = "none was asked for (Resource_List.walltime)"
     cpu_s = parse_duration_s(format_field(extra, "resources_used.cput")) or None
     if cpu_s and is_one_node_only(row, format_field(extra, "resources_used.walltime")):
         cpu_s, missing["cpu_s"] = None, NOT_ADDED_UP

@@ -272,7 +272,6 @@ NAMES = re.compile(r"(?:^| )(\w+\.?)\w*=")
 QUOTED = re.compile(r'="(.*?)"(?= [A-Za-z_][\w.]*=|$)', re.DOTALL)
 INSIDE = re.compile(r"[ \"'][A-Za-z_][\w.]*=")  # may begin a field
 SECOND = re.compile(r"\S* [A-Za-z_][\w.]*=")  # shows that the first word may be a complete value
-OF_HOOKS = "resources_used."
 MARK, HOOK_MARK = "\x01", "\x02"
 # A record of a job begins so. Others (D, A, Torque's Q, …) have one or two special words.
 OF_JOB = "user="
@@ -401,7 +400,7 @@ def cut_out_object(text: str) -> tuple[str, str]:
     hook_object = text[begin:end]
     name = text[text.rfind(" ", 0, begin) + 1 : begin - 1]
     is_complete = end > begin and text[end : end + 1] in ("", " ") and text.find("}'", end) < 0
-    if not is_complete or not name.startswith(OF_HOOKS) or SECOND.match(hook_object):
+    if not is_complete or not name.startswith("resources_used.") or SECOND.match(hook_object):
         return text, ""
     return f"{text[:begin]}{HOOK_MARK}{text[end:]}", hook_object
 

@@ -145,10 +145,9 @@ RUNNING = {
 }
 OVER = ("C", "F", "X")
 
-PROLOGUE = "the prologue failed: the job's script did not begin"
 # Exit statuses that pbs_mom sets, except those that mean "could not be started".
 OF_BOTH = {
-    -2: ("failed", PROLOGUE),
+    -2: ("failed", "the prologue failed: the job's script did not begin"),
     -6: ("node_fail", "the node's pbs_mom was restarted without its jobs"),
 }
 MEANINGS = {

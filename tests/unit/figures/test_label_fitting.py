@@ -1,4 +1,4 @@
-"""Names beside points hide neither one another nor a point."""
+"""Names beside points hide neither one another nor a point. No marker is cut off by the top of its axis, however little the values differ."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.transforms import Bbox
 
 from steelyard.analysis.figures import energy_time
-from steelyard.analysis.figures.drawing import Drawing
+from steelyard.analysis.figures.drawing import DPI, Drawing, start_axis_at
 from steelyard.analysis.summary.summary import summarize
 
 FACTORS = {"delay_ms": [0, 20], "container": ["none", "podman"], "node_type": ["physical", "vm"]}
@@ -61,3 +62,19 @@ def test_names_lie_within_their_panel(crowded: Drawing) -> None:
     for axes, names in zip(crowded.figure.axes, boxes(crowded), strict=True):
         for one in names:
             assert axes.bbox.x0 <= one.x0 and one.x1 <= axes.bbox.x1 + 1
+
+
+MARKER_POINTS = 4.5
+
+
+@pytest.mark.parametrize("values", [[900.0, 900.001], [900.0, 900.0], [1.0, 900.0], [0.0, 0.0]])
+@pytest.mark.parametrize("bottom", [0.0, -50.0])
+def test_the_highest_marker_fits(values: list[float], bottom: float) -> None:
+    figure = Figure(figsize=(2.2, 2.3), dpi=DPI)
+    axes = figure.add_subplot()
+    axes.plot(range(len(values)), values, marker="o", markersize=MARKER_POINTS)
+    start_axis_at(axes, bottom)
+    low, high = axes.get_ylim()
+    assert low == bottom
+    room_points = (high - max(values)) / (high - low) * axes.bbox.height * 72 / DPI
+    assert room_points > MARKER_POINTS / 2
