@@ -127,9 +127,7 @@ class Loader:
             self._background.close(interrupt=error is not None)
 
     def _open_spools(self) -> tuple[Spool, Spool]:
-        """Open spools for rows of `sample_files`, and for rows of `loaded` that are computed
-        without DuckDB.
-        """
+        """Open spools for rows of `sample_files`, and of `loaded` computed without DuckDB."""
         name = f"samples-{self._flushed}"
         return (
             Spool(self._scratch / f"{name}.files", FILE_COLUMNS),
@@ -177,9 +175,7 @@ class Loader:
     def _read_lines(
         self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
     ) -> tuple[int, bool]:
-        """Read the lines after the header; return their number, and whether the last one is
-        complete.
-        """
+        """Read the lines after the header; return their number, and if the last is complete."""
         days = {format_day(time) for time in read_first_and_last_time(source, columns)}
         day = days.pop() if len(days) == 1 else None
         found = self._read_with_library(file, source, columns, day)
@@ -322,9 +318,7 @@ def remove_samples(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[
 
 
 def find_broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
-    """Return the files, by name in `sources`, whose samples were in a lost or truncated Parquet
-    file.
-    """
+    """Return the files, by name in `sources`, of samples in a lost or truncated Parquet file."""
     if not parts.broken:
         return set()
     rows = connection.execute(

@@ -102,9 +102,7 @@ def draw_series(
 
 
 def compute_box(values: tuple[float, ...], factor: float) -> dict[str, Any]:
-    """Return the ends of the whiskers, the quartiles (linear interpolation) and the values
-    beyond.
-    """
+    """Return whiskers' ends, quartiles (linear interpolation) and the values beyond."""
     import numpy as np
 
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))

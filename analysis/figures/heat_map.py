@@ -183,8 +183,7 @@ def draw_panel(
 
 
 def format_cell(row: Row | None, baseline: str) -> str:
-    """Format `+37`, `(−2)` if not shown to differ, the word for the baseline, `–` without a
-    value."""
+    """Format `+37`, `(−2)` if not shown to differ, a word for the baseline, `–` without value."""
     if row is None:
         return "–"
     value = read_value(row)

@@ -144,9 +144,7 @@ def draw_intervals(axes: Axes, means: dict[int, Interval], factor: float) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Sessions between two steps, with the level at the first and the last; a drift has two
-    levels.
-    """
+    """Sessions between two steps, with the level at both ends; a drift has two levels."""
 
     begin: int
     end: int

@@ -264,9 +264,7 @@ def data_rows(row: Row, found: Nodes) -> Iterator[tuple[object, ...]]:
 
 
 def draw_panel(axes: Axes, levels: Sequence[Level], without: str, raster: bool = False) -> None:
-    """Draw a line per node and one through each average; `without` is the text if no line
-    exists.
-    """
+    """Draw a line per node and one through each average; `without`: the text without lines."""
     longest = 0
     for level in levels:
         for node, values in level.lines:

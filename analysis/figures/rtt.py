@@ -106,9 +106,7 @@ NAMES = {
 def draw_source(
     axes: Axes, boxes: list[Box], labels: list[str], number: int, factor: float
 ) -> None:
-    """Draw a line from the 5th to the 95th percentile, a bar over the middle half, and the
-    median.
-    """
+    """Draw a line from the 5th to the 95th percentile, a bar over the middle half, the median."""
     colour, mark = COLOURS[number], "osD"[number]
     spots = [labels.index(box[0]) + 0.24 * (number - 1) for box in boxes]
     if not boxes:

@@ -120,9 +120,7 @@ def compute_band_widths(rows: list[Row]) -> list[float]:
 def draw_points(
     axes: Axes, summary: Summary, rows: list[Row], starts: list[float], factor: float, raster: bool
 ) -> None:
-    """Draw the runs in the color and shape of their level; one artist per level keeps files
-    small.
-    """
+    """Draw runs in color and shape of their level; one artist per level keeps files small."""
     by_level: dict[int, list[tuple[float, float]]] = {}
     rings: list[tuple[float, float]] = []
     for row, start in zip(rows, starts, strict=False):

@@ -35,9 +35,7 @@ Spot = tuple[float, Estimate]  # a scale and its value
 def list_scaling_draws(
     summary: Summary, narrow: bool = False
 ) -> Iterator[Callable[[], Drawing | None]]:
-    """Yield functions that draw a variant's metric, with a line per combination of other
-    factors.
-    """
+    """Yield functions that draw a variant's metric, a line per combination of other factors."""
     found: dict[tuple[str, str], list[ScalingCurve]] = {}
     for curve in build_scaling_curves(summary):
         if curve.reason is None:

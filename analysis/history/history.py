@@ -351,9 +351,7 @@ def sum_session(values: Sequence[tuple[float, Sequence[str]]]) -> SessionSums:
 def compute_share(
     node: str, sums: Sequence[Sequence[SessionSums]], confidence: float
 ) -> NodeShare | None:
-    """Compare the sessions after and before for one node; None if one of the four groups is
-    empty.
-    """
+    """Compare the sessions after and before for one node; None if a group is empty."""
     own = [compute_node_means(node, side) for side in sums]
     others = [compute_other_means(node, side) for side in sums]
     if not all((*own, *others)):

@@ -130,9 +130,7 @@ def build_figure_values(
 
 
 def read_states(connection: DuckDBPyConnection) -> dict[str, State]:
-    """Return the states of nodes: machine tags of the last record, other machine tags,
-    libraries.
-    """
+    """Return the states of nodes: tags of the last record, other machine tags, libraries."""
     rows = connection.execute(
         """
         SELECT n.node, arg_max(n.record, coalesce(n.start_unix_s, 0))

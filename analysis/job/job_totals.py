@@ -38,9 +38,7 @@ def is_idle(record: Record) -> bool:
 def compute_job_total(
     nodes: Sequence[tuple[Record, Mapping[str, Any]]], column: str
 ) -> tuple[float | None, str | None]:
-    """Return the sum over all nodes of a job (the largest value for memory), or None and the
-    reason.
-    """
+    """Return a sum over a job's nodes (the largest value for memory), or None and the reason."""
     if METRICS[column].is_of_node:
         if reason := find_shared_node_reason([record for record, _ in nodes]):
             return None, reason

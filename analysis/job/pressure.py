@@ -65,9 +65,7 @@ def find_steal(node: NodeView) -> Pressure | None:
 
 
 def find_node_pressure(node: NodeView, resource: str) -> Pressure | None:
-    """Return the pressure on a node; None: the kernel does not report it, or the record has no
-    time.
-    """
+    """Return the pressure on a node; None: the kernel or the record does not have it."""
     waited_s, elapsed_s = node.record.get(f"pressure.{resource}_some_s"), node.values["elapsed_s"]
     if not isinstance(waited_s, int | float) or not elapsed_s:
         return None

@@ -52,9 +52,7 @@ Key = tuple[str, str]  # variant, condition
 
 @dataclass(frozen=True)
 class Studies:
-    """Studies for one paper with the facts of each condition; the labels of conditions are
-    unique.
-    """
+    """Studies for one paper with the facts of each condition; labels of conditions are unique."""
 
     summaries: Sequence[Summary]
     facts: Mapping[Key, dict[str, Any]]
@@ -185,9 +183,7 @@ def parse_version(release: str) -> list[int]:
 
 
 def network_facts(found: Specification, ends: int) -> dict[str, Any]:
-    """Return `loss_percent`, `rate_mbit` and so on; a delay at both `ends` of a path counts
-    twice.
-    """
+    """Return `loss_percent`, `rate_mbit` and so on; a delay at both `ends` counts twice."""
     facts: dict[str, Any] = {DELAY: 0.0}
     for key, number in found.numbers.items():
         unit, scale = SCALES[key]
@@ -300,9 +296,7 @@ def find_pairs(studies: Studies, claim: Claim, more: Facts) -> list[Pair]:
 
 
 def find_metric_pairs(studies: Studies, claim: Claim, metric: str, more: Facts) -> Iterator[Pair]:
-    """Yield pairs within a row's own study, or with another study if its own lacks the other
-    side.
-    """
+    """Yield pairs within a row's own study, or with another study if its own lacks a side."""
     names = {*claim.level, *claim.against}
     rows = studies.rows.get(metric, [])
     level = {**claim.where, **claim.level, **more}
@@ -326,9 +320,7 @@ def select_same_study(studies: Studies, row: Row, others: Sequence[Row]) -> list
 
 
 def find_twins(studies: Studies, pair: Pair, others: Sequence[Pair], names: set[str]) -> list[Pair]:
-    """Return the pairs that differ from this one only in `names`; those of its own study, if
-    any.
-    """
+    """Return the pairs that differ from this one only in `names`; of its own study, if any."""
     found = [other for other in others if all(
         is_equal_except(studies.find_facts(a), studies.find_facts(b), names)
         for a, b in zip(pair, other, strict=True)
@@ -357,18 +349,14 @@ def list_processors(studies: Studies, row: Row) -> set[str]:
 
 
 def label_summaries(summaries: Sequence[Summary]) -> list[Summary]:
-    """Prefix the labels of several studies with the study's name, and make their blocks
-    distinct.
-    """
+    """Prefix the labels of several studies with the study's name; make their blocks distinct."""
     if len(summaries) == 1:
         return list(summaries)
     return [build_summary(label_data(one.data, index)) for index, one in enumerate(summaries)]
 
 
 def label_data(data: StudyData, index: int) -> StudyData:
-    """Return a study's data with its name in labels and blocks shifted, so that blocks never
-    pair.
-    """
+    """Return a study's data with its name in labels, and blocks shifted so that none pair."""
     study = data.meta.study
     runs = [
         replace(

@@ -111,9 +111,7 @@ def describe_unmeasured(found: Sequence[PrintedComparison]) -> list[str]:
 
 
 def format_cells(one: PrintedComparison) -> tuple[str, ...]:
-    """Return the cells of one number: place, column, both values, their ratio, and the
-    condition.
-    """
+    """Return a number's cells: place, column, both values, their ratio, the condition."""
     value, (mean, low, high) = one.value, one.ours
     assert one.row is not None
     printed = NOT_RUN if value.printed is None else f"{value.printed:g} {value.unit}"

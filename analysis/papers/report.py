@@ -220,9 +220,7 @@ def format_judged_cells(one: Verdict) -> tuple[str, ...]:
 
 
 def format_unjudged_cells(one: Verdict) -> tuple[str, ...]:
-    """Return the cells of a claim without evidence; a reading that is the reason is not
-    repeated.
-    """
+    """Return the cells of a claim without evidence; a reading as reason is not repeated."""
     claim = one.claim
     reading = "" if claim.reading == one.reason else claim.reading
     return (claim.words, one.reason, claim.printed or MISSING, claim.place, reading)

@@ -270,9 +270,7 @@ FINDINGS = {
 
 @dataclass(frozen=True)
 class Content:
-    """All that a report can export: relations, LaTeX tables by name, and a function for the
-    JSON.
-    """
+    """What a report can export: relations, LaTeX tables by name, a function for the JSON."""
 
     relations: Sequence[Relation]
     latex: Mapping[str, str]

@@ -39,9 +39,7 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Wording:
-    """The words for one kind of figure; all except `verb` and `noun` follow a size such as `12
-    %`.
-    """
+    """The words for one kind of figure; all but `verb` and `noun` follow a size (`12 %`)."""
 
     verb: str
     noun: str

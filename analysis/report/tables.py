@@ -226,9 +226,7 @@ def build_metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
 
 
 def describe_source(summary: Summary, row: Row) -> str:
-    """Return `, sum of resident sets`: how a usage of processes was counted under all
-    conditions.
-    """
+    """Return `, sum of resident sets`: how usage was counted under all conditions."""
     found = (
         s for (variant, _), s in summary.data.usage_sources.items() if variant == row.group.variant
     )

@@ -175,9 +175,7 @@ def format_digits(value: float | None) -> str:
 
 
 def sort_ends(one: Tolerance) -> tuple[float | None, float | None]:
-    """Return the interval's ends in ascending order: below the baseline the nearer one is
-    larger.
-    """
+    """Return the interval's ends in ascending order: below the baseline the nearer is larger."""
     found = one.crossing
     return (found.high, found.low) if one.side == BELOW else (found.low, found.high)
 

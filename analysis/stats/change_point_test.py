@@ -57,9 +57,7 @@ class Evidence:
 
     @classmethod
     def of_sums(cls, weight: Floats, total: Floats, squares: Floats, phi: Floats) -> Evidence:
-        """Make it from sums over sessions: weights, innovations and their squares, both
-        weighted.
-        """
+        """Make it from sums over sessions: weights, weighted innovations and squares."""
         return cls((1 - phi) ** 2 * weight, (1 - phi) * total, squares)
 
     @classmethod
@@ -236,9 +234,7 @@ class Sums:
     def evidence_after(
         self, cut: NDArray[np.int64], night: NDArray[np.int64], phi: Floats
     ) -> Evidence:
-        """Return the evidence of sessions cut + 1 … night; the last two count as known that
-        night.
-        """
+        """Return the evidence of sessions cut + 1 … night; the last two as known then."""
         newest, second, w = self.newest[night], self.before_newest[night], self.weights
         return (
             self.evidence(cut + 1, night - 1, phi)
@@ -306,9 +302,7 @@ class Sums:
 
 
 def window_lengths(n: int) -> NDArray[np.int64]:
-    """Return the window lengths 3, 4, 5, …, each later one a fifth longer, up to n or just
-    above.
-    """
+    """Return the window lengths 3, 4, 5, …, each a fifth longer, up to n or just above."""
     import numpy as np
 
     lengths = [MIN_AFTER]

@@ -39,9 +39,7 @@ MIN_RANKED = 3  # runs of a condition; with two the ranks carry almost no inform
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The runs of one condition: start times (of any clock that all conditions share) and
-    values.
-    """
+    """The runs of one condition: start times (of a clock that all conditions share) and values."""
 
     times: Sequence[float]
     values: Sequence[float]
@@ -224,9 +222,7 @@ MIN_JOBS = 5
 
 @dataclass(frozen=True, slots=True)
 class InnerWarmUp:
-    """The first `length` iterations of a run, compared with the mean of the iterations after
-    them.
-    """
+    """The first `length` iterations of a run, compared with the mean of those after them."""
 
     length: int
     iterations: int

@@ -107,9 +107,7 @@ def read_mean(row: Row | None) -> float | None:
 
 
 def find_round_trip_s(summary: Summary, variant: str, label: str) -> float | None:
-    """Return the round-trip time in s: measured by benchmark or nodes, else requested; else
-    None.
-    """
+    """Return the round-trip time in s: measured by benchmark or nodes, or requested, or None."""
     own = read_mean(summary.row(variant, label, "rtt_s"))
     if own is not None:
         return own
@@ -191,9 +189,7 @@ def build_split_rows(summary: Summary) -> list[SplitRow]:
 
 
 def bulk_rates(summary: Summary) -> list[tuple[str, Bulk]]:
-    """Return (variant, bulk metric) of one benchmark's bulk transfers; those of files come
-    first.
-    """
+    """Return (variant, bulk metric) of one benchmark's bulk transfers; files come first."""
     found: dict[tuple[int, str], list[tuple[str, Bulk]]] = {}
     for variant in summary.variants:
         bulk = find_bulk(summary, variant)
@@ -238,9 +234,7 @@ def split_row(summary: Summary, row: Row, bulk: str, transfers: Bulk) -> SplitRo
 
 
 def list_bytes(row: Row, base: Row, summary: Summary) -> str | None:
-    """Return the metric of bytes received; the node's own counter only if just `network`
-    differs.
-    """
+    """Return the metric of bytes received; the node's counter only if just `network` differs."""
     factors = {*row.group.condition, *base.group.condition}
     differing = {f for f in factors if row.group.condition.get(f) != base.group.condition.get(f)}
     if differing & OTHER_FACTORS:

@@ -139,9 +139,7 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
 
 
 def read_confidence(folder: Path) -> float:
-    """Return the confidence for intervals that hold 95 %; it is larger if a rule stopped the
-    study.
-    """
+    """Return the confidence for intervals that hold 95 %; larger if a rule stopped the study."""
     with duckdb.connect() as connection:
         path = quote_path(folder / "meta.parquet")
         (toml,) = connection.execute(f"SELECT toml FROM read_parquet({path})").fetchall()[0]

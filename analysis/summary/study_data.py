@@ -80,9 +80,7 @@ class Meta:
 
 
 def list_within_factors(meta: Meta) -> list[str]:
-    """Return the factors whose levels each have their own baseline: [baseline] within, and
-    nodes.
-    """
+    """Return the factors whose levels have own baselines: [baseline] within, and nodes."""
     named = meta.baseline or list(meta.factors) == [level_names.NODE]
     return [name for name in meta.factors if name not in meta.baseline] if named else []
 

@@ -85,9 +85,7 @@ class Summary:
         return self.by_key.get((variant, label, metric))
 
     def compared_rows(self, primary: bool | None = None) -> list[Row]:
-        """Return rows with a verdict; `primary` selects a benchmark's main figures, or the
-        others.
-        """
+        """Return rows with a verdict; `primary`: main figures, or the others."""
         judged = [row for row in self.rows if row.verdict is not None]
         if primary is None:
             return judged

@@ -86,9 +86,7 @@ def find_numeric_axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
 
 
 def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Series]:
-    """Return a series per variant, metric and other levels; `baseline` is the text of that
-    level.
-    """
+    """Return a series per variant, metric and other levels; `baseline` is that level's text."""
     found: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         own = str(row.group.condition.get(axis.factor))

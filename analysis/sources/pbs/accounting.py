@@ -84,9 +84,7 @@ class Pbs:
     def read_from_logs(
         self, requested: Sequence[JobId], since_unix_s: float
     ) -> tuple[list[AccountingRow], str]:
-        """Return the rows from the server's logs, and why they could not be read, or an empty
-        string.
-        """
+        """Return the rows from the server's logs, and why they could not be read, or ""."""
         log_folder = accounting_logs.find_log_folder()
         if log_folder is None:
             return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
