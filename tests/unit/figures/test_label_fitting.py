@@ -1,4 +1,4 @@
-"""Names beside points hide neither one another nor a point. No marker is cut off by the top of its axis, however little the values differ."""
+"""Names beside points hide neither one another nor a point; no marker is cut off by its axis."""
 
 from __future__ import annotations
 

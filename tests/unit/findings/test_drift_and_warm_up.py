@@ -1,4 +1,4 @@
-"""Drift over time: found in conditions that take turns, not made up where there is none. Warm-up inside runs: found with its length, and not where iterations only resemble each other."""
+"""Drift and warm-up: found in what has them, and not made up where there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Node lists from anywhere: expanded as Slurm does, or refused in one line and little memory. What becomes of Slurm's words for a job's state: the same in collect and in status."""
+"""Node lists are expanded as Slurm does or refused in one line; a state has one name everywhere."""
 
 from __future__ import annotations
 

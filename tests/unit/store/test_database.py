@@ -1,4 +1,7 @@
-"""DuckDB's memory is bounded by us; what does not fit goes to the study's own disk. A foreign file in place of a study's database: reported in one line, and not touched."""
+"""A study's database: DuckDB's memory is bounded by us, and a foreign file is not touched.
+
+What does not fit into memory goes to the study's own disk.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,12 @@ from ..collect import study as HELP
 MORE_THAN_FITS = "CREATE TEMP TABLE t AS SELECT random() AS r FROM range(8000000)"  # 64 MB
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "MEMORY_LIMIT", "40MB")
 
 
+@pytest.mark.usefixtures("small")
 def test_what_does_not_fit_goes_into_the_scratch_folder(tmp_path: Path) -> None:
     with database.open_for_writing(tmp_path) as connection:
         connection.execute(MORE_THAN_FITS)
@@ -31,6 +35,7 @@ def test_what_does_not_fit_goes_into_the_scratch_folder(tmp_path: Path) -> None:
     assert not (tmp_path / database.SPILL_FOLDER).exists()
 
 
+@pytest.mark.usefixtures("small")
 def test_a_disk_without_room_for_it_is_told(tmp_path: Path) -> None:
     words = f"could not be written and is as it was before: .* Is the disk of {tmp_path} full"
     with (
