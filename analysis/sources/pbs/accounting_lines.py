@@ -4,7 +4,7 @@ Torque quotes nothing, so that `account=a b c=d jobname=x` has blanks and an `=`
 quotes values with blanks (`account` always) and does not escape quotes inside. Four rules separate
 fields nevertheless: fields have a fixed order, none occurs twice, some are mandatory, and values
 that no user chose have a fixed form. Fields that another reading gives other values are returned as
-doubts. A line that cannot be parsed is returned with the reason. It never stops the reading.
+doubts. A line that cannot be parsed is returned with the reason, and stops nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,6 @@ SURE = NEEDED | {"start", "owner", "exec_host", "session", "total_execution_slot
                  "unique_node_count", "Exit_status", "run_count"}  # fmt: skip
 # Records of waiting or starting jobs lack the fields from here on.
 LATE = frozenset(name for name, rank in RANKS.items() if rank >= RANKS["session"])
-NOT_LATE = ("Q", "S")
 MOST_STEPS, MOST_READINGS = 5_000, 200
 TOO_MANY = "its fields cannot be separated: it has too many readings"
 
@@ -79,7 +78,7 @@ class UnreadableError(ValueError):
 
 def list_foreign_names(dialect: str, kind: str) -> frozenset[str]:
     """Return names of FIELDS that this server does not write in records of this kind."""
-    return frozenset(UNKNOWN_TO[dialect]) | (LATE if kind in NOT_LATE else frozenset())
+    return frozenset(UNKNOWN_TO[dialect]) | (LATE if kind in ("Q", "S") else frozenset())
 
 
 def find_field_start(token: str, dialect: str, kind: str) -> tuple[str, int | None] | None:
