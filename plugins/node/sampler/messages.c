@@ -117,7 +117,7 @@ static const char *find_incompleteness(const struct sy_status *status)
 	bool by_cgroup = status->cpu_source != SY_SOURCE_PROCESSES;
 
 	if (status->io_source == SY_SOURCE_BPF)
-		return status->unsettled ? "uncounted" : NULL;
+		return status->unsettled || status->survivors ? "uncounted" : NULL;
 	if (status->nothing_named)
 		return NULL;
 	if (sy_has_gap(status))
