@@ -82,7 +82,7 @@ lint: $(VENV)/.test  ## ruff, mypy, shellcheck, shfmt, clang-format, gcc with -W
 	@tests/lint.sh
 
 docs: $(VENV)/.test all man  ## what pages have from the code, the pages as a site, man pages
-	@for list in findings.docs papers.jungels2012.measurement_findings_docs; do \
+	@for list in findings.registry papers.jungels2012.measurement_findings; do \
 		$(VENV)/bin/python -P -m steelyard.analysis.$$list || exit; done
 	@$(VENV)/bin/python -P docs/tables.py
 	@$(VENV)/bin/python -P docs/demo_picture.py

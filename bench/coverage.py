@@ -65,7 +65,7 @@ from coverage_scaling import CAUTIOUS as SCALING_CAUTIOUS
 from coverage_scaling import INTERVALS as SCALING_INTERVALS
 
 from steelyard.analysis.stats.bimodality import find_two_humps
-from steelyard.analysis.stats.warm_up import find_warm_up
+from steelyard.analysis.stats.drift_and_warm_up import find_warm_up
 from steelyard.wrappers.base.signals import ending_on_sigterm
 
 FAMILY = 20

@@ -11,14 +11,19 @@ from coverage_draws import LEVELS, Chance, Draw, Study, differs, flat, normal, s
 from steelyard.analysis.findings.drift_and_warm_up import DRIFT_LEVEL, INNER_LEVEL
 from steelyard.analysis.findings.nodes import NODE_P
 from steelyard.analysis.stats.bimodality import find_two_humps
-from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
-from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.drift_and_warm_up import (
+    Timed,
+    find_inner_warm_up,
+    find_trend,
+    find_wander,
+    find_warm_up,
+)
+from steelyard.analysis.stats.grouped_runs import overhead_by_block, overhead_by_job, paired_p
+from steelyard.analysis.stats.hypothesis_tests import LEVEL as TEST_LEVEL
+from steelyard.analysis.stats.hypothesis_tests import holm, kruskal, welch
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.significance_tests import LEVEL as TEST_LEVEL
-from steelyard.analysis.stats.significance_tests import holm, kruskal, welch
 from steelyard.analysis.stats.slope import fit_slope, line_break
-from steelyard.analysis.stats.warm_up import find_inner_warm_up, find_warm_up
 from steelyard.analysis.summary.slopes import FactorLine, correct_p
 
 

@@ -18,15 +18,13 @@ from coverage_draws import (
     normal,
 )
 
-from steelyard.analysis.stats.basics import mean_interval
+from steelyard.analysis.stats.basics import mean_interval, wilson
 from steelyard.analysis.stats.effect_size import hedges, hedges_paired
-from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job
+from steelyard.analysis.stats.grouped_runs import mean_by_group, overhead_by_block, overhead_by_job
 from steelyard.analysis.stats.latency_share import Side, split_difference
 from steelyard.analysis.stats.margin_crossing import find_crossing
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE, can_stop
-from steelyard.analysis.stats.proportion import wilson
 from steelyard.analysis.stats.slope import line_slope, slope_by_block
 
 

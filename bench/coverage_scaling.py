@@ -8,24 +8,22 @@ import numpy as np
 from coverage_draws import Chance, Draw, Study, held, normal, skewed
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Estimate
+from steelyard.analysis.stats.hypothesis_tests import welch
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.scaling import (
     LEAST_EFFICIENCY,
+    Curve,
+    Law,
     efficiency,
     find_best_levels,
     find_largest_efficient,
+    fit_amdahl,
+    fit_gustafson,
+    fit_universal,
     one_sided_confidence,
     serial_fraction,
     speed_up,
 )
-from steelyard.analysis.stats.scaling_laws import (
-    Curve,
-    Law,
-    fit_amdahl,
-    fit_gustafson,
-    fit_universal,
-)
-from steelyard.analysis.stats.significance_tests import welch
 
 SCALES = (1.0, 2.0, 4.0, 8.0, 16.0)
 SERIAL, CROSSTALK = 0.05, 0.004

@@ -37,9 +37,9 @@ from soak_load import ask, written_bytes
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources import admin_comment
 from steelyard.analysis.sources.accounting import SEPARATOR
-from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.records import RecordError, read_record
 from steelyard.analysis.sources.sacct import Sacct
+from steelyard.analysis.sources.slurm_field_values import expand_nodes
 from steelyard.analysis.stats.slope import Slope, line_slope
 from steelyard.wrappers.base.programs import find_program
 from steelyard.wrappers.base.signals import ending_on_sigterm

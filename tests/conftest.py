@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from steelyard.analysis.sources import record_packs
+
+OPEN_MPI_FOLDER = "OMPI_MCA_orte_tmpdir_base"
 
 
 def pytest_configure() -> None:
@@ -23,6 +28,12 @@ def pytest_configure() -> None:
     # Open MPI searches for fabrics that no test has, which takes more than a second per start.
     os.environ.setdefault("OMPI_MCA_pml", "ob1")
     os.environ.setdefault("OMPI_MCA_btl", "^openib,ofi")
+    # All Open MPI programs of a user on a node share a folder in /tmp. Two that start at one moment
+    # both want to make it, and one that ends removes it from one that starts: that one crashes.
+    # Users whose jobs a test starts use it, too.
+    folder = tempfile.mkdtemp(prefix="sympi-", dir="/tmp")
+    Path(folder).chmod(0o1777)
+    os.environ[OPEN_MPI_FOLDER] = folder
 
 
 @pytest.hookimpl(trylast=True)
@@ -32,6 +43,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     Files of programs that tests killed are removed.
     """
     record_packs.remove_stale_scratch()
+    shutil.rmtree(os.environ[OPEN_MPI_FOLDER], ignore_errors=True)
     reporter = session.config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or hasattr(session.config, "workerinput"):
         return

@@ -24,8 +24,8 @@ from steelyard.analysis.cluster.database import (
     replace_jobs,
     transaction,
 )
+from steelyard.analysis.cluster.job_records import RecordIndex
 from steelyard.analysis.cluster.job_row import Job, Key
-from steelyard.analysis.cluster.record_index import RecordIndex
 from steelyard.analysis.sources.cluster_sacct import JobStart, Unreadable
 from steelyard.analysis.store.row_files import Spool
 from steelyard.analysis.store.sample_store import make_scratch_folder
@@ -68,9 +68,8 @@ class Collected:
     jobs: int = 0  # in the database
     running: int = 0
     users: set[str] = field(default_factory=set)
-    gaps: list[tuple[str, str | None, str, str]] = field(
-        default_factory=list
-    )  # job, node, kind, reason
+    # Job, node, kind, reason.
+    gaps: list[tuple[str, str | None, str, str]] = field(default_factory=list)
     elapsed_s: float = 0.0
 
 

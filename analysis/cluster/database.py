@@ -19,8 +19,8 @@ from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.base import locks
 from steelyard.analysis.base.errors import MissingError, UsageError
+from steelyard.analysis.cluster.job_records import ReadRecord
 from steelyard.analysis.cluster.job_row import Key
-from steelyard.analysis.cluster.record_trust import ReadRecord
 from steelyard.analysis.sources.cluster_sacct import JobStart
 from steelyard.analysis.sources.records import COLUMNS, FORMAT, Record
 from steelyard.analysis.sources.records import VERSION as RECORD_VERSION

@@ -79,9 +79,7 @@ def write_description(connection: DuckDBPyConnection) -> dict[str, Any]:
 
 
 def read_mark(folder: Path) -> dict[str, Any] | None:
-    """Return the content of `collected.json`; None: a collect is changing the files or was
-    interrupted.
-    """
+    """Return the content of `collected.json`; None: a collect changes the files, or broke off."""
     try:
         found = json.loads(read_regular(folder / MARK, NOTE_BYTES))
     except (OSError, ValueError):

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from steelyard.analysis.cluster import job_records, record_trust
-from steelyard.analysis.cluster.record_index import RecordIndex
+from steelyard.analysis.cluster import job_records
+from steelyard.analysis.cluster.job_records import RecordIndex
 from steelyard.analysis.job.job_totals import is_idle
 from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.job.usage import RECORDS, find_best_value
@@ -100,7 +100,7 @@ def measure(
     begun: JobStart,
     starts: Sequence[float],
     record_index: RecordIndex,
-    before: Mapping[str, record_trust.ReadRecord],
+    before: Mapping[str, job_records.ReadRecord],
 ) -> Job:
     """Measure one start of a job.
 
@@ -154,7 +154,7 @@ def compute_usage(view: JobView, allocation: Allocation) -> UsedTotals:
     wrong = dict(find_contradictions(view, allocation, totals))
     for name in QUANTITIES:
         value, why = compute_total(view, name, *totals[name])
-        comment_value = record_trust.find_comment_total(view.admin_comment, name)
+        comment_value = job_records.find_comment_total(view.admin_comment, name)
         if wrong and (comment_value is None or value is None or name in wrong):
             value, why = None, CONTRADICTS
         if value is not None:
@@ -192,15 +192,15 @@ def find_contradictions(
         value, _ = totals[name]
         if value is None:
             continue
-        comment_value = record_trust.find_comment_total(view.admin_comment, name)
-        if comment_value is not None and not record_trust.is_consistent_with_comment(
+        comment_value = job_records.find_comment_total(view.admin_comment, name)
+        if comment_value is not None and not job_records.is_consistent_with_comment(
             name, value, comment_value, nodes
         ):
             yield (
                 name,
                 f"{name} is {value:.10g} by its records, {comment_value:.10g} by AdminComment",
             )
-        elif name == "cpu_s" and not record_trust.is_consistent_with_cpu(
+        elif name == "cpu_s" and not job_records.is_consistent_with_cpu(
             value, allocation.cpu_s, nodes
         ):
             yield name, f"cpu_s is {value:.10g} by its records, {allocation.cpu_s:.10g} by sacct"
@@ -213,7 +213,7 @@ def set_memory(view: JobView, used: UsedTotals, is_wrong: bool) -> None:
     MaxRSS is that of one task, only a lower bound, and is not used.
     """
     value, is_least, _ = find_best_value(view, "max_memory_bytes", None)
-    comment_value = record_trust.find_comment_total(view.admin_comment, "max_memory_bytes")
+    comment_value = job_records.find_comment_total(view.admin_comment, "max_memory_bytes")
     if value is not None and not is_least and not is_wrong:
         used.set_total("memory_used_bytes", value, RECORDS)
     elif comment_value is not None and len(view.all_nodes) == 1:

@@ -63,9 +63,7 @@ class Attempt:
 def build_waiting_attempts(
     submission: Submission, row: AccountingRow, started: set[str]
 ) -> list[Attempt]:
-    """Return attempts for array tasks without a job id: they wait, or were canceled before their
-    start.
-    """
+    """Return attempts for array tasks without a job id: they wait, or were canceled before."""
     # Slurm truncates long lists of tasks. An empty list means all tasks that have not started.
     tasks = row.waiting_tasks or range(len(submission.run_ids))
     return [

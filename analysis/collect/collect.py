@@ -14,8 +14,8 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect import (
-    command_usage,
     network,
+    run_output_import,
     sample_import,
     tables,
     unchanged_attempts,
@@ -28,21 +28,21 @@ from steelyard.analysis.collect.accounting_import import (
     import_accounting,
 )
 from steelyard.analysis.collect.attempt_building import Attempt, KnownJobs, build_attempts
-from steelyard.analysis.collect.cross_checks import write_checks
+from steelyard.analysis.collect.checks import write_checks
 from steelyard.analysis.collect.job_index import JobIndex
-from steelyard.analysis.collect.output_import import Output, read_output
 from steelyard.analysis.collect.record_import import (
     Gap,
     copy_records,
     find_default_record_dirs,
     find_record_gaps,
 )
+from steelyard.analysis.collect.run_output_import import Output, read_output
 from steelyard.analysis.collect.sample_import import (
     ImportedFiles,
     find_sample_files,
     find_sample_gaps,
 )
-from steelyard.analysis.sources import accounting_readers, thinning_note
+from steelyard.analysis.sources import accounting_readers, sample_csv
 from steelyard.analysis.sources.accounting import FINAL_STATES, WAITING_STATES, Accounting
 from steelyard.analysis.sources.study_files import (
     Plan,
@@ -110,9 +110,8 @@ class Merge:
     outputs: dict[tuple[str, str], Output] = field(default_factory=dict)
     runs: dict[str, PlannedRun] = field(init=False)
     remaining: Sequence[Attempt] = ()  # those of `attempts` whose rows are rewritten
-    stamps: dict[unchanged_attempts.Key, str | None] = field(
-        default_factory=dict
-    )  # of `left`, before they are read
+    # Of `left`, before they are read.
+    stamps: dict[unchanged_attempts.Key, str | None] = field(default_factory=dict)
     accounting_is_new: bool = False
     is_touched: bool = True  # rows of attempts are added or removed
     runs_stay: bool = False  # every run's row is unchanged
@@ -322,7 +321,7 @@ def write_tables(work: Merge) -> dict[str, int]:
     for attempt in work.attempts:  # a condition that could not be applied has ended the job
         attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
     # Thinned samples never get more: this gap is no reason to read the attempt again.
-    may_end = (gap for gap in work.gaps if thinning_note.WORDS not in gap.reason)
+    may_end = (gap for gap in work.gaps if sample_csv.THINNED not in gap.reason)
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}
     unchanged_attempts.store_stamps(work.attempts, work.stamps, with_gaps)
     tables.write_meta(work.connection, work.study_dir, work.plan, work.scratch, work.now_unix_s)
@@ -336,7 +335,7 @@ def write_tables(work: Merge) -> dict[str, int]:
         tables.write_output_notes(work.connection, work.outputs, work.scratch)
         tables.write_records(work.connection, work.remaining, work.scratch)
         tables.write_notes(work.connection, work.remaining, work.scratch)
-        command_usage.write_usage(work.connection, work.remaining, work.scratch)
+        run_output_import.write_usage(work.connection, work.remaining, work.scratch)
         tables.write_network(work.connection, work.remaining, work.scratch)
     if work.is_touched or work.accounting_is_new:
         write_checks(work.connection)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from steelyard.analysis.collect.job_index import CLOCK_SLACK_S
-from steelyard.analysis.sources import thinning_note
+from steelyard.analysis.sources import sample_csv
 from steelyard.analysis.sources.accounting_readers import READERS
 from steelyard.analysis.sources.pbs import record_dir
 from steelyard.analysis.sources.record_folders import DAY_S, MANY_DAYS, Window, find_job_folders
@@ -74,8 +74,8 @@ def has_more_samples(copy: Path, source: Path) -> bool:
         return False
     return (
         is_old
-        and thinning_note.read_note(source) is not None
-        and thinning_note.read_note(copy) is None
+        and sample_csv.read_thinning_note(source) is not None
+        and sample_csv.read_thinning_note(copy) is None
     )
 
 

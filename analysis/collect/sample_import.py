@@ -15,10 +15,10 @@ from typing import BinaryIO, Self
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.base.background_threads import Background, OrderedWorker
+from steelyard.analysis.base.parallel_work import Background, OrderedWorker
 from steelyard.analysis.collect.attempt_building import Attempt
 from steelyard.analysis.collect.record_import import Gap
-from steelyard.analysis.sources import sample_library, thinning_note
+from steelyard.analysis.sources import sample_csv, sample_library
 from steelyard.analysis.sources.sample_arrays import ROWS, Room, RowBatch, Text, TextBuffer
 from steelyard.analysis.sources.sample_csv import (
     TextBatch,
@@ -127,9 +127,7 @@ class Loader:
             self._background.close(interrupt=error is not None)
 
     def _open_spools(self) -> tuple[Spool, Spool]:
-        """Open spools for rows of `sample_files`, and for rows of `loaded` that are computed
-        without DuckDB.
-        """
+        """Open spools for rows of `sample_files`, and of `loaded` computed without DuckDB."""
         name = f"samples-{self._flushed}"
         return (
             Spool(self._scratch / f"{name}.files", FILE_COLUMNS),
@@ -167,15 +165,17 @@ class Loader:
             if problem is not None:
                 return 0, problem
             lines, is_complete = self._read_lines(number, file, source, columns)
-        fewer = thinning_note.read_note(file.path) if thinning_note.COLUMN in columns else None
+        fewer = (
+            sample_csv.read_thinning_note(file.path)
+            if sample_csv.THINNED_COLUMN in columns
+            else None
+        )
         return lines, "; ".join(filter(None, (None if is_complete else CUT, fewer))) or None
 
     def _read_lines(
         self, number: int, file: SampleFile, source: BinaryIO, columns: tuple[str, ...]
     ) -> tuple[int, bool]:
-        """Read the lines after the header; return their number, and whether the last one is
-        complete.
-        """
+        """Read the lines after the header; return their number, and if the last is complete."""
         days = {format_day(time) for time in read_first_and_last_time(source, columns)}
         day = days.pop() if len(days) == 1 else None
         found = self._read_with_library(file, source, columns, day)
@@ -318,9 +318,7 @@ def remove_samples(connection: DuckDBPyConnection, parts: Parts, keys: Sequence[
 
 
 def find_broken_files(connection: DuckDBPyConnection, parts: Parts) -> set[str]:
-    """Return the files, by name in `sources`, whose samples were in a lost or truncated Parquet
-    file.
-    """
+    """Return the files, by name in `sources`, of samples in a lost or truncated Parquet file."""
     if not parts.broken:
         return set()
     rows = connection.execute(

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from duckdb import DuckDBPyConnection
 
-from steelyard.analysis.collect import level_checks, network, tags_and_spans
+from steelyard.analysis.collect import checks, network, run_output_import
 from steelyard.analysis.collect.attempt_building import Attempt
-from steelyard.analysis.collect.output_import import Output
 from steelyard.analysis.collect.record_import import Gap
+from steelyard.analysis.collect.run_output_import import Output
 from steelyard.analysis.collect.unchanged_attempts import SETTLED, Key
 from steelyard.analysis.sources.records import COLUMNS as RECORD_COLUMNS
 from steelyard.analysis.sources.study_files import Plan, PlannedRun
@@ -116,10 +116,10 @@ def find_invalid_reason(run: PlannedRun, last: Attempt) -> str | None:
     reasons = (
         check(run, last)
         for check in (
-            level_checks.check_network,
-            level_checks.check_kernel_release,
-            level_checks.check_cache,
-            level_checks.check_suspension,
+            checks.check_network,
+            checks.check_kernel_release,
+            checks.check_cache,
+            checks.check_suspension,
         )
     )
     return "; ".join(filter(None, reasons)) or None
@@ -169,25 +169,14 @@ def write_runs(
 
 
 def write_results(
-    connection: DuckDBPyConnection,
-    outputs: Mapping[tuple[str, str], Output],
-    scratch: Path,
+    connection: DuckDBPyConnection, outputs: Mapping[tuple[str, str], Output], scratch: Path
 ) -> None:
     """Write the table `results`; the key of `outputs` is run and attempt."""
     with Spool(scratch / "results.jsonl", read_table_columns(connection, "results")) as spool:
         for key, output in outputs.items():
             for f in output.figures:
                 spool.write(
-                    (
-                        *key,
-                        f.client,
-                        f.iteration,
-                        f.metric,
-                        f.value,
-                        f.unit,
-                        f.better,
-                        f.is_primary,
-                    )
+                    (*key, f.client, f.iteration, f.metric, f.value, f.unit, f.better, f.is_primary)
                 )
     replace_rows(connection, "results", spool, SETTLED)
 
@@ -243,11 +232,11 @@ def write_notes(connection: DuckDBPyConnection, attempts: Iterable[Attempt], scr
     ):
         for attempt in attempts:
             run = (attempt.run_id, attempt.attempt)
-            for (node, key), value in tags_and_spans.read_tags(attempt).items():
+            for (node, key), value in run_output_import.read_tags(attempt).items():
                 tags.write((*run, node, key, value))
-            for used in tags_and_spans.read_used_files(attempt):
+            for used in run_output_import.read_used_files(attempt):
                 environment.write((*run, *dataclasses.astuple(used)))
-            for span in tags_and_spans.read_spans(attempt):
+            for span in run_output_import.read_spans(attempt):
                 spans.write((*run, *dataclasses.astuple(span)))
     for spool in (tags, environment, spans):
         replace_rows(connection, spool.path.stem, spool, SETTLED)

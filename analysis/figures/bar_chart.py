@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.stats.number_format import (
     choose_prefix,
@@ -38,7 +38,7 @@ def draw_bars(summary: Summary, rows: list[Row]) -> Drawing:
     draw_rows(axes, summary, rows, factor)
     draw_dots(axes, rows, factor)
     draw_intervals(axes, rows, factor)
-    labels, names = short_labels.format_short_labels(summary, [row.group for row in rows])
+    labels, names = label_fitting.format_short_labels(summary, [row.group for row in rows])
     axes.set_yticks(range(len(rows)), labels)
     axes.set_ylabel(names)
     axes.set_ylim(len(rows) - 0.4, -0.6)
@@ -49,7 +49,7 @@ def draw_bars(summary: Summary, rows: list[Row]) -> Drawing:
     axes.set_xlabel(
         f"{first.metric.name} ({unit}){describe_direction(row=first)}\n{describe_marks(rows)}"
     )
-    short_labels.set_title(figure, first.group.variant)
+    label_fitting.set_title(figure, first.group.variant)
     return Drawing(
         name=drawing.make_slug("bars", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: {first.metric.name} by condition",

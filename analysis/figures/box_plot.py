@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
-from steelyard.analysis.summary.factor_series import (
+from steelyard.analysis.summary.numeric_factors import (
     OverFactor,
     describe_omissions,
     format_n,
@@ -31,12 +31,12 @@ BOX = ("whislo", "q1", "med", "q3", "whishi")
 def draw_boxes(panels: list[OverFactor]) -> Drawing:
     """Draw one variant and factor, with a panel per metric."""
     first = panels[0]
-    legend = short_labels.make_legend([one.others for one in select_first_series(first)])
+    legend = label_fitting.make_legend([one.others for one in select_first_series(first)])
     figure = drawing.new_figure(0.7 + 2.0 * len(panels) + legend.height_in)
     grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
     for axes, found in zip(grid, panels, strict=True):
         draw_panel(axes, found)
-    short_labels.set_title(figure, first.variant)
+    label_fitting.set_title(figure, first.variant)
     grid[-1].set_xlabel(first.factor_label)
     if len(legend.labels) > 1:
         handles = make_legend_boxes(legend.labels)
@@ -74,7 +74,7 @@ def draw_panel(axes: Axes, found: OverFactor) -> None:
     axes.grid(visible=False, axis="x")
     if min(row.minimum or 0 for row in found.rows) >= 0:
         drawing.start_axis_at(axes)
-    axes.set_ylabel(short_labels.wrap_label(f"{found.metric} ({unit})", Y_LETTERS))
+    axes.set_ylabel(label_fitting.wrap_label(f"{found.metric} ({unit})", Y_LETTERS))
 
 
 def draw_series(
@@ -102,9 +102,7 @@ def draw_series(
 
 
 def compute_box(values: tuple[float, ...], factor: float) -> dict[str, Any]:
-    """Return the ends of the whiskers, the quartiles (linear interpolation) and the values
-    beyond.
-    """
+    """Return whiskers' ends, quartiles (linear interpolation) and the values beyond."""
     import numpy as np
 
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75))

@@ -216,9 +216,7 @@ def make_slug(*names: str) -> str:
 
 
 def colour_factor(summary: Summary) -> str | None:
-    """Return the factor that colors show: the baseline's first one with two levels or more, or
-    any.
-    """
+    """Return the factor that colors show: the baseline's first with two levels or more, or any."""
     meta = summary.data.meta
     names = sorted(meta.factors, key=lambda name: name not in meta.baseline)
     return next((name for name in names if len(meta.factors[name]) > 1), None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
-from steelyard.analysis.figures.point_labels import name_points
+from steelyard.analysis.figures.label_fitting import name_points
 from steelyard.analysis.stats.number_format import choose_prefix, compute_reaches
-from steelyard.analysis.summary.factor_series import format_n
+from steelyard.analysis.summary.numeric_factors import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
@@ -57,12 +57,12 @@ def plot_energy_time(summary: Summary, found: dict[str, list[Pair]]) -> Drawing:
     spots = {}
     for axes, variant in zip(grid.flat, chosen, strict=False):
         spots[axes] = draw_panel(axes, summary, found[variant])
-        axes.set_title(short_labels.shorten_name(variant, 92 // columns), fontsize=8.5)
+        axes.set_title(label_fitting.shorten_name(variant, 92 // columns), fontsize=8.5)
     figure.draw_without_rendering()  # computes the layout
     for (axes, mine), variant in zip(spots.items(), chosen, strict=True):
         if len(mine) <= MAX_NAMED:
             groups = [time.group for time, _ in found[variant]]
-            name_points(axes, mine, short_labels.format_short_labels(summary, groups, 28)[0])
+            name_points(axes, mine, label_fitting.format_short_labels(summary, groups, 28)[0])
     omission = f" Shown are {len(chosen)} of {len(found)} variants; the CSV has all."
     return Drawing(
         name="energy-time",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.overhead_verdict import (
@@ -18,7 +18,7 @@ from steelyard.analysis.stats.overhead_verdict import (
     format_percent,
     format_percent_range,
 )
-from steelyard.analysis.summary.factor_series import format_n
+from steelyard.analysis.summary.numeric_factors import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary, is_main
 
@@ -120,8 +120,8 @@ def plot_forest(summary: Summary, every: list[Row], narrow: bool) -> Drawing:
         draw_panel(axes, lines, better, narrow)
     draw_legend(figure, rows, 1 if narrow else 3)
     title = f"{summary.data.meta.study}: overheads against the baseline"
-    short_labels.set_title(
-        figure, short_labels.shorten_name(title, NARROW_LETTERS if narrow else 84)
+    label_fitting.set_title(
+        figure, label_fitting.shorten_name(title, NARROW_LETTERS if narrow else 84)
     )
     return Drawing(
         name=drawing.make_slug("overheads", *(("narrow",) if narrow else ())),
@@ -222,7 +222,7 @@ def write_names(axes: Axes, lines: Sequence[Line], narrow: bool) -> None:
     """Write headings in bold, and rows with their overhead and interval."""
     axes.set_yticks([])
     most = count_name_letters(lines) if narrow else LETTERS
-    short = short_labels.shorten_names(list(dict.fromkeys(line.name for line in lines)), most)
+    short = label_fitting.shorten_names(list(dict.fromkeys(line.name for line in lines)), most)
     for y, line in enumerate(lines):
         name, text = short[line.name], format_overhead(line.row) if line.row else ""
         weight = "normal" if line.row else "bold"

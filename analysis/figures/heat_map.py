@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.stats.overhead_verdict import SHOWN
 from steelyard.analysis.summary.rows import Row
@@ -26,7 +26,7 @@ MAX_LEVELS = 12  # of a factor; more do not fit with their numbers
 # are in each cell, for gray print.
 ACROSS = (55, 24)  # letters that fit below the cells of one panel, or of each of two
 ROW_NAME = (24, 12)  # letters of a row's name in these cases
-PANEL_TITLE = (short_labels.TITLE, 34)  # letters of a line above a panel
+PANEL_TITLE = (label_fitting.TITLE, 34)  # letters of a line above a panel
 NAME_LINES = 3  # of a column's name at most
 COLOUR_MAP = "PuOr_r"
 
@@ -69,7 +69,7 @@ def plot_heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Dr
     image: Any = None
     for axes in grid.flat[len(chosen) :]:
         axes.set_visible(False)
-    titles = short_labels.wrap_titles([o for o, _ in chosen], PANEL_TITLE[columns - 1])
+    titles = label_fitting.wrap_titles([o for o, _ in chosen], PANEL_TITLE[columns - 1])
     for axes, title, (_, cells) in zip(grid.flat, titles, chosen, strict=False):
         image = draw_panel(axes, cells, levels, names, limit, ACROSS[columns - 1])
         axes.set_xlabel(factors[1])
@@ -77,7 +77,7 @@ def plot_heat(summary: Summary, rows: list[Row], factors: tuple[str, str]) -> Dr
     for line in grid:
         line[0].set_ylabel(factors[0])
     figure.colorbar(image, ax=list(grid.flat), label="overhead (%)", shrink=0.9)
-    short_labels.set_title(figure, f"{first.group.variant}: {first.metric.name}")
+    label_fitting.set_title(figure, f"{first.group.variant}: {first.metric.name}")
     return Drawing(
         name=drawing.make_slug("heat", first.group.variant, first.metric.name),
         title=f"{first.group.variant}: overhead of {first.metric.name} over {' and '.join(factors)}",
@@ -96,12 +96,12 @@ def count_panels_beside(panels: int, levels: list[list[str]]) -> int:
 
 def format_tick_names(levels: list[list[str]], columns: int) -> list[list[str]]:
     """Return the names next to the rows and, wrapped, below the columns."""
-    beside = short_labels.shorten_names(levels[0], ROW_NAME[columns - 1])
+    beside = label_fitting.shorten_names(levels[0], ROW_NAME[columns - 1])
     each = ACROSS[columns - 1] // len(levels[1]) - 1
-    below = short_labels.shorten_names(levels[1], NAME_LINES * each)
+    below = label_fitting.shorten_names(levels[1], NAME_LINES * each)
     return [
         [beside[level] for level in levels[0]],
-        [short_labels.wrap_label(below[level], each) for level in levels[1]],
+        [label_fitting.wrap_label(below[level], each) for level in levels[1]],
     ]
 
 
@@ -183,8 +183,7 @@ def draw_panel(
 
 
 def format_cell(row: Row | None, baseline: str) -> str:
-    """Format `+37`, `(−2)` if not shown to differ, the word for the baseline, `–` without a
-    value."""
+    """Format `+37`, `(−2)` if not shown to differ, a word for the baseline, `–` without value."""
     if row is None:
         return "–"
     value = read_value(row)

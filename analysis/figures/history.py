@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.history.history import Event, History, Series
 from steelyard.analysis.history.machine_tags import tag_label
@@ -44,7 +44,7 @@ class Shape:
     name_suffixes: tuple[str, ...] = ()  # appended to the files' names
 
 
-WIDE = Shape(drawing.WIDTH_IN, short_labels.TITLE, 88, 2, 84)
+WIDE = Shape(drawing.WIDTH_IN, label_fitting.TITLE, 88, 2, 84)
 NARROW = Shape(drawing.NARROW_IN, 40, 44, 3, 36, ("narrow",))  # for a page on a telephone
 
 
@@ -111,9 +111,9 @@ def draw_series(axes: Axes, history: History, series: Series, shape: Shape) -> N
             odd, [means[index].mean / factor for index in odd], linestyle="", marker="o", markersize=8,
             markerfacecolor="none", markeredgecolor=STEP_COLOUR,
         )  # fmt: skip
-    axes.set_ylabel(short_labels.wrap_label(f"{series.metric.name} ({unit})", Y_LETTERS))
+    axes.set_ylabel(label_fitting.wrap_label(f"{series.metric.name} ({unit})", Y_LETTERS))
     title = " · ".join([series.variant, *([series.label] if series.condition else [])])
-    axes.set_title(short_labels.shorten_name(title, shape.title_letters), pad=13)
+    axes.set_title(label_fitting.shorten_name(title, shape.title_letters), pad=13)
     axes.margins(y=0.12)
     draw_steps(axes, history, series, shape)
 
@@ -144,9 +144,7 @@ def draw_intervals(axes: Axes, means: dict[int, Interval], factor: float) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Sessions between two steps, with the level at the first and the last; a drift has two
-    levels.
-    """
+    """Sessions between two steps, with the level at both ends; a drift has two levels."""
 
     begin: int
     end: int
@@ -198,7 +196,7 @@ def list_notes(history: History, shape: Shape = WIDE) -> Iterator[str]:
     """
     for number, event in list(enumerate(history.events, 1))[-MAX_NOTES:]:
         text = f"{number}  {history.sessions[event.index].name}: {'; '.join(list_changes(event))}"
-        lines = short_labels.wrap_label(text, shape.note_letters).split("\n")
+        lines = label_fitting.wrap_label(text, shape.note_letters).split("\n")
         lines = [line.strip() for line in lines]
         last = shape.note_lines - 1
         if len(lines) > shape.note_lines:
@@ -226,7 +224,7 @@ def set_ticks(axes: Axes, history: History, shape: Shape, is_last: bool) -> None
     most = max(shape.tick_letters // (longest + TICK_GAP), 2)
     places = list(range(0, number, max(1, -(-number // most))))
     session_names = [history.sessions[index].name for index in places]
-    names = short_labels.shorten_names(session_names, TICK_LETTERS)
+    names = label_fitting.shorten_names(session_names, TICK_LETTERS)
     labels = [names[history.sessions[index].name] for index in places]
     axes.set_xticks(places, labels if is_last else [""] * len(places))
     axes.set_xlim(-0.8, number - 0.2)

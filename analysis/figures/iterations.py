@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import ceil, nan
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.bar_chart import describe_direction
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix
@@ -84,8 +84,8 @@ def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
     columns = 2 if len(chosen) == 4 else min(len(chosen), ACROSS)
     shelves = ceil(len(chosen) / columns)
     keys, names = list_legend_entries(chosen, numbers)
-    key = short_labels.make_legend([*(level.name for level in keys), *names])
-    titles = short_labels.wrap_titles([panel.title for panel in chosen], LETTERS // columns)
+    key = label_fitting.make_legend([*(level.name for level in keys), *names])
+    titles = label_fitting.wrap_titles([panel.title for panel in chosen], LETTERS // columns)
     lines = max(title.count("\n") for title in titles)
     figure = drawing.new_figure(0.7 + (1.9 + LINE_IN * lines) * shelves + key.height_in)
     grid = figure.subplots(shelves, columns, sharey=True, squeeze=False)
@@ -99,10 +99,10 @@ def plot_iterations(panels: list[Panel], found: Nodes) -> Drawing:
         axes.xaxis.get_major_locator().set_params(integer=True)
     for line in grid:
         label = f"{first.metric.name} ({unit})" + describe_direction(first)
-        line[0].set_ylabel(short_labels.wrap_label(label, Y_LETTERS))
+        line[0].set_ylabel(label_fitting.wrap_label(label, Y_LETTERS))
     for axes, of_panel in zip(grid.flat, levels, strict=False):
         label_averages(axes, of_panel)
-    short_labels.set_title(figure, first.group.variant)
+    label_fitting.set_title(figure, first.group.variant)
     if key.labels:
         named_levels = [
             replace(level, name=name) for level, name in zip(keys, key.labels, strict=False)
@@ -264,9 +264,7 @@ def data_rows(row: Row, found: Nodes) -> Iterator[tuple[object, ...]]:
 
 
 def draw_panel(axes: Axes, levels: Sequence[Level], without: str, raster: bool = False) -> None:
-    """Draw a line per node and one through each average; `without` is the text if no line
-    exists.
-    """
+    """Draw a line per node and one through each average; `without`: the text without lines."""
     longest = 0
     for level in levels:
         for node, values in level.lines:

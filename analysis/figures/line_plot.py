@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, DASHES, MARKERS, Drawing
 from steelyard.analysis.stats.margin_crossing import Crossing
 from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
-from steelyard.analysis.summary.factor_series import (
+from steelyard.analysis.summary.numeric_factors import (
     OverFactor,
     Series,
     describe_omissions,
@@ -40,7 +40,7 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
         max((row.maximum or 0.0 for row in found.rows), default=None), found.unit
     )
     series = select_first_series(found)
-    legend = short_labels.make_legend([one.others for one in series])
+    legend = label_fitting.make_legend([one.others for one in series])
     figure = drawing.new_figure(2.9 + legend.height_in)
     axes = figure.add_subplot()
     for number, (one, name) in enumerate(zip(series, legend.labels, strict=True)):
@@ -50,10 +50,10 @@ def plot_lines(found: OverFactor, limits: Sequence[Tolerance]) -> Drawing:
                 draw_limit(axes, limit.crossing, COLOURS[number])
     better = found.series[0].rows[0].metric.better
     label = f"{found.metric} ({unit})" + (f", {better} is better" if better else "")
-    axes.set_ylabel(short_labels.wrap_label(label, Y_LETTERS))
+    axes.set_ylabel(label_fitting.wrap_label(label, Y_LETTERS))
     axes.set_xlabel(found.factor_label)
     drawing.start_axis_at(axes, min(0.0, axes.get_ylim()[0]))
-    short_labels.set_title(figure, found.variant)
+    label_fitting.set_title(figure, found.variant)
     levels = sorted({one_level for one in found.series for one_level in one.places})
     if len(levels) <= 8:
         axes.set_xticks(levels, [format_level_number(level) for level in levels])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, HATCHES, Drawing
 from steelyard.jobscripts.plurals import counted_range
 
@@ -53,14 +53,14 @@ def plot_stack(summary: Summary, variant: str, groups: list[Group]) -> Drawing:
         parts = [select_component_rows(summary, group)[name] for group in groups]
         widths = [100 * row.interval.mean if row and row.interval else 0.0 for row in parts]
         starts = draw_component(axes, widths, starts, number, label)
-    labels, names = short_labels.format_short_labels(summary, groups)
+    labels, names = label_fitting.format_short_labels(summary, groups)
     axes.set_yticks(range(len(groups)), labels)
     axes.set_ylabel(names)
     axes.set_ylim(len(groups) - 0.4, -0.6)
     axes.set_xlim(0, max(100.0, *starts))
     axes.grid(visible=False, axis="y")
     axes.set_xlabel("share of the program's time (%)")
-    short_labels.set_title(figure, variant)
+    label_fitting.set_title(figure, variant)
     figure.legend(loc="outside lower center", ncols=len(PARTS))
     rows = [
         row for group in groups for row in select_component_rows(summary, group).values() if row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.summary.node_comparisons import NodeComparison
 
@@ -32,11 +32,11 @@ def plot_nodes(one: NodeComparison) -> Drawing:
     figure = drawing.new_figure(3.4 if is_long else 0.9 + 0.19 * len(one.nodes))
     axes = figure.add_subplot()
     (draw_points if is_long else draw_lines)(axes, one)
-    short_labels.set_title(figure, f"{one.variant}{f', {one.others}' if one.others else ''}")
+    label_fitting.set_title(figure, f"{one.variant}{f', {one.others}' if one.others else ''}")
     better = f", {one.metric.better} is better" if one.metric.better else ""
     label = f"{one.metric.name} against the median (%){better}"
     if is_long:
-        axes.set_ylabel(short_labels.wrap_label(label, Y_LETTERS))
+        axes.set_ylabel(label_fitting.wrap_label(label, Y_LETTERS))
     else:
         axes.set_xlabel(label)
     count = sum(found.differs for found in one.nodes.values())
@@ -64,7 +64,7 @@ def draw_lines(axes: Axes, one: NodeComparison) -> None:
         axes.plot([100 * found.value], [y], "o", color=colour, markersize=4.5)
     axes.axvline(0, color="#000000", linewidth=0.9)
     axes.set_yticks(
-        range(len(one.nodes)), [short_labels.shorten_name(name, LETTERS) for name in one.nodes]
+        range(len(one.nodes)), [label_fitting.shorten_name(name, LETTERS) for name in one.nodes]
     )
     axes.set_ylim(len(one.nodes) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
@@ -88,7 +88,7 @@ def draw_points(axes: Axes, one: NodeComparison) -> None:
     for index, name, c in apart[:MOST_LABELS]:
         is_right = index > len(every) / 2
         axes.annotate(
-            short_labels.shorten_name(name, LETTERS), (index, 100 * c.value), (-6 if is_right else 6, 0),
+            label_fitting.shorten_name(name, LETTERS), (index, 100 * c.value), (-6 if is_right else 6, 0),
             textcoords="offset points", ha="right" if is_right else "left", va="center", fontsize=8,
         )  # fmt: skip
     axes.set_xlabel(f"{len(every)} nodes, sorted")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, Drawing
 from steelyard.analysis.stats.number_format import choose_prefix
 from steelyard.analysis.summary.database_connection import open_database
@@ -14,16 +14,7 @@ if TYPE_CHECKING:
 
     from steelyard.analysis.summary.summary import Summary
 
-COLUMNS = (
-    "condition",
-    "source",
-    "n",
-    "p5_s",
-    "p25_s",
-    "median_s",
-    "p75_s",
-    "p95_s",
-)
+COLUMNS = ("condition", "source", "n", "p5_s", "p25_s", "median_s", "p75_s", "p95_s")
 SAMPLES, JOBS, PROBE = "samples", "jobs", "probe"
 WIDE = 30  # the longest line's end divided by the least median, above which the axis is logarithmic
 
@@ -77,7 +68,7 @@ def plot_rtt(summary: Summary, boxes: list[Box]) -> Drawing:
     for number, source in enumerate((SAMPLES, JOBS, PROBE)):
         draw_source(axes, [box for box in boxes if box[1] == source], labels, number, factor)
     by_label = {group.label: group for group in summary.groups}
-    names, what = short_labels.format_short_labels(summary, [by_label[label] for label in labels])
+    names, what = label_fitting.format_short_labels(summary, [by_label[label] for label in labels])
     axes.set_yticks(range(len(labels)), names)
     axes.set_ylabel(what)
     axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -87,7 +78,7 @@ def plot_rtt(summary: Summary, boxes: list[Box]) -> Drawing:
     else:
         axes.set_xlim(left=0)
     axes.set_xlabel(f"round-trip time ({unit})")
-    short_labels.set_title(figure, "Round-trip times")
+    label_fitting.set_title(figure, "Round-trip times")
     figure.legend(loc="outside lower center", ncols=3)
     return Drawing(
         name="round-trip-times",
@@ -115,9 +106,7 @@ NAMES = {
 def draw_source(
     axes: Axes, boxes: list[Box], labels: list[str], number: int, factor: float
 ) -> None:
-    """Draw a line from the 5th to the 95th percentile, a bar over the middle half, and the
-    median.
-    """
+    """Draw a line from the 5th to the 95th percentile, a bar over the middle half, the median."""
     colour, mark = COLOURS[number], "osD"[number]
     spots = [labels.index(box[0]) + 0.24 * (number - 1) for box in boxes]
     if not boxes:

@@ -6,11 +6,11 @@ import math
 from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS
 from steelyard.analysis.stats.number_format import choose_prefix
-from steelyard.analysis.summary.factor_series import format_n
+from steelyard.analysis.summary.numeric_factors import format_n
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
@@ -47,8 +47,8 @@ def draw_series(summary: Summary, rows: list[Row]) -> Drawing:
     raster = sum(row.n for row in rows) > RASTER
     for axes, shelf in zip(grid[:, 0], shelves, strict=True):
         draw_shelf(axes, summary, shelf, [by_row[id(row)] for row in shelf], factor, raster)
-        axes.set_ylabel(short_labels.wrap_label(f"{first.metric.name} ({unit})", Y_LETTERS))
-    short_labels.set_title(figure, first.group.variant)
+        axes.set_ylabel(label_fitting.wrap_label(f"{first.metric.name} ({unit})", Y_LETTERS))
+    label_fitting.set_title(figure, first.group.variant)
     order = "runs in the order in which they started"
     grid[-1, 0].set_xlabel(f"{names}: {order}" if names else order)
     return Drawing(
@@ -67,11 +67,11 @@ def format_band_labels(
     """Return the label of each row by its id, wrapped to fit `beside` bands in a row."""
     groups = [row.group for row in rows]
     most = CROWDED // beside
-    labels, names = short_labels.format_short_labels(summary, groups, CROWDED)
+    labels, names = label_fitting.format_short_labels(summary, groups, CROWDED)
     if max(map(len, labels)) > most:
-        factors = names.count(short_labels.BETWEEN) + 1
-        labels, names = short_labels.format_short_labels(summary, groups, LINES * most * factors)
-        labels = [short_labels.wrap_label(label, most) for label in labels]
+        factors = names.count(label_fitting.BETWEEN) + 1
+        labels, names = label_fitting.format_short_labels(summary, groups, LINES * most * factors)
+        labels = [label_fitting.wrap_label(label, most) for label in labels]
     return dict(zip((id(row) for row in rows), labels, strict=True)), names
 
 
@@ -118,16 +118,9 @@ def compute_band_widths(rows: list[Row]) -> list[float]:
 
 
 def draw_points(
-    axes: Axes,
-    summary: Summary,
-    rows: list[Row],
-    starts: list[float],
-    factor: float,
-    raster: bool,
+    axes: Axes, summary: Summary, rows: list[Row], starts: list[float], factor: float, raster: bool
 ) -> None:
-    """Draw the runs in the color and shape of their level; one artist per level keeps files
-    small.
-    """
+    """Draw runs in color and shape of their level; one artist per level keeps files small."""
     by_level: dict[int, list[tuple[float, float]]] = {}
     rings: list[tuple[float, float]] = []
     for row, start in zip(rows, starts, strict=False):

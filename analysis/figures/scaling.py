@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.figures import drawing, short_labels
+from steelyard.analysis.figures import drawing, label_fitting
 from steelyard.analysis.figures.drawing import COLOURS, MARKERS, Drawing
 from steelyard.analysis.stats.basics import Estimate
 from steelyard.analysis.stats.number_format import choose_prefix, format_level_number
 from steelyard.analysis.stats.scaling import LEAST_EFFICIENCY
-from steelyard.analysis.summary.factor_series import MAX_SERIES, format_n
+from steelyard.analysis.summary.numeric_factors import MAX_SERIES, format_n
 from steelyard.analysis.summary.scaling import Point, ScalingCurve, build_scaling_curves
 from steelyard.analysis.summary.summary import Summary
 
@@ -35,9 +35,7 @@ Spot = tuple[float, Estimate]  # a scale and its value
 def list_scaling_draws(
     summary: Summary, narrow: bool = False
 ) -> Iterator[Callable[[], Drawing | None]]:
-    """Yield functions that draw a variant's metric, with a line per combination of other
-    factors.
-    """
+    """Yield functions that draw a variant's metric, a line per combination of other factors."""
     found: dict[tuple[str, str], list[ScalingCurve]] = {}
     for curve in build_scaling_curves(summary):
         if curve.reason is None:
@@ -52,7 +50,7 @@ def draw_curves(curves: Curves, narrow: bool) -> Drawing:
     first = curves[0]
     has_energy = any(select_energy(curve) for curve in curves)
     count = 3 if has_energy else 2
-    legend = short_labels.make_legend([one.others for one in curves[:MAX_SERIES]])
+    legend = label_fitting.make_legend([one.others for one in curves[:MAX_SERIES]])
     figure = drawing.new_figure((PANEL_IN * count if narrow else 2.6) + legend.height_in + 0.2)
     if narrow:
         figure.set_figwidth(drawing.NARROW_IN)
@@ -64,7 +62,9 @@ def draw_curves(curves: Curves, narrow: bool) -> Drawing:
     for axes in panels:
         set_scales(axes, curves)
     title = f"{first.variant}: {first.metric.name}, {first.kind} scaling"
-    short_labels.set_title(figure, short_labels.shorten_name(title, NARROW_TITLE if narrow else 84))
+    label_fitting.set_title(
+        figure, label_fitting.shorten_name(title, NARROW_TITLE if narrow else 84)
+    )
     if len(curves) > 1:
         figure.legend(loc="outside lower center", ncols=1 if narrow else legend.columns)
     name = ("scaling", first.variant, first.metric.name, *(("narrow",) if narrow else ()))
@@ -104,7 +104,7 @@ def set_scales(axes: Axes, curves: Curves) -> None:
     axes.set_xticks(labeled, list(map(format_level_number, labeled)))
     axes.set_xticks([], minor=True)
     axes.set_xlim(scales[0] / 1.25, scales[-1] * 1.25)
-    axes.set_xlabel(short_labels.shorten_name(format_axis_label(curves[0]), 28))
+    axes.set_xlabel(label_fitting.shorten_name(format_axis_label(curves[0]), 28))
 
 
 def draw_speed_ups(axes: Axes, curves: Curves, names: Sequence[str]) -> None:

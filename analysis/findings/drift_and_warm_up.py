@@ -18,17 +18,19 @@ from steelyard.analysis.findings.finding import (
     format_row_location,
     select_measured_rows,
 )
-from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
-from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.number_format import format_mean
-from steelyard.analysis.stats.significance_tests import LEVEL, holm
-from steelyard.analysis.stats.warm_up import (
+from steelyard.analysis.stats.drift_and_warm_up import (
     MIN_VALUES,
     InnerWarmUp,
+    Timed,
     WarmUp,
     find_inner_warm_up,
+    find_trend,
+    find_wander,
     find_warm_up,
 )
+from steelyard.analysis.stats.grouped_runs import mean_by_group
+from steelyard.analysis.stats.hypothesis_tests import LEVEL, holm
+from steelyard.analysis.stats.number_format import format_mean
 from steelyard.analysis.summary.interleaving import Interleaving, check_interleaving
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import has_no_negative_mean, job_means, sample_word
@@ -279,9 +281,8 @@ def describe_warm_up(row: Row, found: WarmUp) -> str:
     )
 
 
-INNER_LEVEL = (
-    0.001  # after Holm's correction for all series: many studies have iterations, few a warm-up
-)
+# After Holm's correction for all series: many studies have iterations, few a warm-up.
+INNER_LEVEL = 0.001
 
 SY28 = Kind(
     code="SY28",

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from steelyard.analysis.findings.finding import (
-    Finding,
-    Kind,
-    Rule,
-    Severity,
-    format_location,
-)
+from steelyard.analysis.findings.finding import Finding, Kind, Rule, Severity, format_location
 from steelyard.analysis.summary.latency_share import build_split_rows
 from steelyard.analysis.summary.summary import Summary
 from steelyard.jobscripts.plurals import counted
@@ -67,7 +61,4 @@ def check_missing_split(summary: Summary) -> Iterator[Finding]:
         )
 
 
-RULES = (
-    Rule(SY23, check_remaining_conditions),
-    Rule(SY27, check_missing_split),
-)
+RULES = (Rule(SY23, check_remaining_conditions), Rule(SY27, check_missing_split))

@@ -18,8 +18,8 @@ from steelyard.analysis.findings.finding import (
 )
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.basics import median
+from steelyard.analysis.stats.hypothesis_tests import holm, kruskal
 from steelyard.analysis.stats.number_format import format_quantity
-from steelyard.analysis.stats.significance_tests import holm, kruskal
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import group_by_job
 from steelyard.analysis.summary.summary import Summary

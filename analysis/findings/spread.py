@@ -118,8 +118,4 @@ def check_two_humps(summary: Summary) -> Iterator[Finding]:
         )
 
 
-RULES = (
-    Rule(SY05, check_outliers),
-    Rule(SY06, check_noisy),
-    Rule(SY21, check_two_humps),
-)
+RULES = (Rule(SY05, check_outliers), Rule(SY06, check_noisy), Rule(SY21, check_two_humps))

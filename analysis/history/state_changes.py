@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.history.extract import Extract
 from steelyard.analysis.history.machine_tags import IMPLIED_BY, LABELS, State, tag_label
+from steelyard.analysis.history.session_extracts import Extract
 
 WINDOW = 5  # sessions on each side
 VERSION = "steelyard"  # the key of the version that recorded a state

@@ -90,9 +90,7 @@ def advise_memory(view: JobView, used: Efficiency) -> Iterator[Advice]:
 
 
 def advise_cpus(view: JobView, used: Efficiency, course: JobTimeSeries | None) -> Iterator[Advice]:
-    """Yield advice on CPUs, if no two samples show more busy CPUs and the job got what it
-    requested.
-    """
+    """Yield advice on CPUs, if no samples show more busy CPUs and the job got what it requested."""
     allocation = view.allocation
     if allocation is None or course is None or course.most_cpus is None or len(view.all_nodes) != 1:
         return

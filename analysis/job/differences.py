@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from steelyard.analysis.job import gpu_energy
+from steelyard.analysis.job import job_totals
 from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.job.time_series import JobTimeSeries, Series
 from steelyard.analysis.job.usage import compute_elapsed_s
@@ -133,7 +133,7 @@ def compare_usage(a: JobView, b: JobView) -> list[Used]:
         (left, why_left), (right, why_right) = a.total_or_reason(name), b.total_or_reason(name)
         found.append(Used(name, total.unit, left, right, why_left, why_right))
     (left, why_left), (right, why_right) = (
-        gpu_energy.sum_energy_or_reason([node.record for node in view.nodes]) for view in (a, b)
+        job_totals.sum_energy_or_reason([node.record for node in view.nodes]) for view in (a, b)
     )
     found.append(Used(GPU_ENERGY, "J", left, right, why_left, why_right))
     return found

@@ -4,27 +4,142 @@ The host's record is from a sampler that followed the virtual machine's processe
 its samples show up to when all counters were read. They have the host's energy and network traffic,
 and the CPU time of the virtual machine. Counters are interpolated linearly between two samples.
 Times of the two records are those of the nodes' own wall clocks.
+
+The virtual machine's share of the host's energy has the interval of analysis/store/energy_shares.py.
+The job starts and ends between samples, and the node's CPU time is read at most once a second. So
+for the seconds in which the job starts and ends it is unknown how much of the others' work was in
+the job's time: for the lower bound all of it, for the upper bound none of it.
 """
 
 from __future__ import annotations
 
 import tempfile
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.job import repeated_readings
+from steelyard.analysis.job import time_series
 from steelyard.analysis.job.job_samples import load_samples
-from steelyard.analysis.job.virtual_machine_share import (
-    Points,
-    compute_host_share,
-    interpolate_value,
-)
-from steelyard.analysis.sources import thinning_note
+from steelyard.analysis.sources import sample_csv
 from steelyard.analysis.sources.records import FILE_NAME, Record, RecordError, read_record
-from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower
+from steelyard.analysis.store.energy_shares import EnergyShare, IdlePower, compute_energy_shares
 from steelyard.jobscripts.regular_files import read_tail
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+Points = Sequence[tuple[float, float]]  # of a counter: unix_s, value
+
+# A line for the job's start and one for its end, and between them the samples from the first to the
+# last reading ($9, $10). $2, $3, $4: energy, own and the node's CPU seconds at the start; $6 to $8:
+# at the end.
+EDGE = "SELECT * REPLACE ({} AS unix_s, {} AS elapsed_s, {} AS energy_j, {} AS cpu_s, {} AS node_cpu_s)"
+HELD = f"""CREATE TEMP TABLE samples AS
+SELECT * REPLACE (unix_s AS elapsed_s) FROM whole WHERE unix_s >= $9 AND unix_s <= $10
+UNION ALL {EDGE.format("$1", "$1", "$2", "$3", "$4")} FROM (SELECT * FROM whole LIMIT 1)
+UNION ALL {EDGE.format("$5", "$5", "$6", "$7", "$8")} FROM (SELECT * FROM whole LIMIT 1)"""
+
+
+def interpolate_value(points: Points, moment: float) -> float | None:
+    """Interpolate linearly between the two samples around a time; None if there are not two.
+
+    A sample within 1 ms of the time is used as it is.
+    """
+    index = bisect_left(points, moment, key=lambda point: point[0])
+    matches = [
+        point for point in points[max(0, index - 1) : index + 1] if abs(point[0] - moment) < 1e-3
+    ]
+    if matches:
+        return matches[0][1]
+    if not 0 < index < len(points):
+        return None
+    (t0, v0), (t1, v1) = points[index - 1], points[index]
+    return v0 + (v1 - v0) * (moment - t0) / (t1 - t0)
+
+
+def compute_host_share(
+    connection: duckdb.DuckDBPyConnection,
+    counters: tuple[Points, Points, Points],
+    span: tuple[float, float],
+    idle: IdlePower,
+) -> EnergyShare | None:
+    """Return the virtual machine's share; None: the samples have no line.
+
+    `counters` are energy, the virtual machine's CPU seconds, and the node's; `span` is the job's,
+    in unix_s.
+    """
+    connection.execute("ALTER VIEW samples RENAME TO whole")
+    joules, own, node = counters
+    read = find_readings(own, node)
+    within = [point for point in read if span[0] < point[0] < span[1]]
+    inner = (within[0][0], within[-1][0]) if within else (span[1], span[0])
+    at = [[interpolate_value(points, moment) for points in (joules, own)] for moment in span]
+    found = []
+    for others in (find_others_around(read, span), find_others_within(read, span)):
+        connection.execute(
+            HELD,
+            [
+                *make_edge_line(span[0], at[0], others[0]),
+                *make_edge_line(span[1], at[1], others[1]),
+                *inner,
+            ],
+        )
+        found.append(next(iter(compute_energy_shares(connection, idle)), None))
+        connection.execute("DROP TABLE samples")
+    least, most = found
+    return None if least is None or most is None else replace(least, high_j=most.high_j)
+
+
+def make_edge_line(
+    moment: float, at: Sequence[float | None], others_s: float | None
+) -> list[float | None]:
+    """Return a line: time, energy, own CPU seconds and the node's."""
+    joules, own_s = at
+    node_s = None if own_s is None or others_s is None else own_s + others_s
+    return [moment, joules, own_s, node_s]
+
+
+def find_readings(own: Points, node: Points) -> Points:
+    """Return when the node's CPU time changed, and what others had used until then.
+
+    Others are all processes except the virtual machine.
+    """
+    readings = [
+        (moment, value)
+        for index, (moment, value) in enumerate(node)
+        if index == 0 or value != node[index - 1][1]
+    ]
+    return [(t, v - mine) for t, v in readings if (mine := interpolate_value(own, t)) is not None]
+
+
+def find_others_around(
+    read: Points, span: tuple[float, float]
+) -> tuple[float | None, float | None]:
+    """Return what others had used at the last reading before the job, and at the first after it.
+
+    Without one after it, the last reading is used.
+    """
+    begin = bisect_right(read, span[0], key=lambda point: point[0]) - 1
+    end = bisect_left(read, span[1], key=lambda point: point[0])
+    if begin < 0:
+        return None, None
+    return read[begin][1], read[min(end, len(read) - 1)][1]
+
+
+def find_others_within(
+    read: Points, span: tuple[float, float]
+) -> tuple[float | None, float | None]:
+    """Return the same at the first and last reading in the job's time; without any, no growth."""
+    within = [others_s for moment, others_s in read if span[0] < moment < span[1]]
+    if not within:
+        before, _ = find_others_around(read, span)
+        return before, before
+    return within[0], within[-1]
+
 
 COUNTERS = {
     "energy_j": "J",
@@ -137,11 +252,7 @@ def read_totals(record: Record) -> dict[str, float]:
 
 
 def build_side(
-    record: Record,
-    lines: Sequence[Line],
-    begin: float,
-    end: float,
-    totals: Mapping[str, float],
+    record: Record, lines: Sequence[Line], begin: float, end: float, totals: Mapping[str, float]
 ) -> Side:
     """Return the growth of a record's counters; an unknown one is None with its reason."""
     used, missing = {}, {}
@@ -153,7 +264,7 @@ def build_side(
         if value is None:
             reason = record.missing_reason(PATHS[counter])
             missing[counter] = reason or "its samples do not cover all of the job's time"
-    return Side(record, lines, used, missing, thinning_note.read_note(record.samples_path))
+    return Side(record, lines, used, missing, sample_csv.read_thinning_note(record.samples_path))
 
 
 def select_points(lines: Sequence[Line], counter: str) -> Points:
@@ -172,7 +283,7 @@ def compute_growth(points: Points, begin: float, end: float) -> float | None:
     return None if ends[0] is None or ends[1] is None else ends[1] - ends[0]
 
 
-def compute_rates(
+def compute_counter_rates(
     side: Side, counter: str, begin: float, end: float
 ) -> tuple[list[float], list[float]]:
     """Return times since the job's start, and rates per second between two new readings.
@@ -183,8 +294,8 @@ def compute_rates(
     samples = [
         (s, v) for s, v in ((line[0], line[column]) for line in side.lines) if s and v is not None
     ]
-    idle_s = repeated_readings.find_idle_s(counter, repeated_readings.is_by_timer(side.record))
-    grown = repeated_readings.compute_rates(repeated_readings.find_new_readings(samples, idle_s))
+    idle_s = time_series.find_idle_s(counter, time_series.is_by_timer(side.record))
+    grown = time_series.compute_reading_rates(time_series.find_new_readings(samples, idle_s))
     inside = [(b, rate) for a, b, rate in grown if b > a + 1e-3 and b > begin and a < end]
     return [b - begin for b, _ in inside], [rate for _, rate in inside]
 

@@ -16,12 +16,9 @@ from steelyard.analysis.collect.record_import import (
     format_stray_record,
 )
 from steelyard.analysis.job import job_totals
-from steelyard.analysis.sources import thinning_note
+from steelyard.analysis.sources import sample_csv
 from steelyard.analysis.sources.accounting import AccountingRow, Allocation
-from steelyard.analysis.sources.record_folders import (
-    Window,
-    find_job_folders,
-)
+from steelyard.analysis.sources.record_folders import Window, find_job_folders
 from steelyard.analysis.sources.records import (
     COLUMNS,
     Record,
@@ -59,9 +56,8 @@ class JobView:
     refused: list[str] = field(default_factory=list)  # conditions not applied, by node
     missing: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    stored_nodes: dict[str, Any] | None = (
-        None  # usage in a cluster's database; see analysis/cluster
-    )
+    # Usage in a cluster's database; see analysis/cluster.
+    stored_nodes: dict[str, Any] | None = None
     other_starts: tuple[float, ...] = ()  # of other jobs, which had the same id
 
     @property
@@ -194,7 +190,7 @@ def note_record_problems(view: JobView, record: Record, with_samples: bool) -> N
         view.missing.append(f"{record.node}: {reason}")
     if note := describe_clock_set(record):
         view.notes.append(note)
-    if note := thinning_note.read_note(record.samples_path) if with_samples else None:
+    if note := sample_csv.read_thinning_note(record.samples_path) if with_samples else None:
         view.notes.append(f"{record.node}: {note}")
     view.refused += find_unmet_conditions(record)
 

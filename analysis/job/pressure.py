@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from steelyard.analysis.job.job_view import JobView, NodeView
 
-MUCH = (
-    0.1  # of the elapsed time: above it, another number of CPUs or another hour gives other times
-)
+# Of the elapsed time: above it, another number of CPUs or another hour gives other times.
+MUCH = 0.1
 RESOURCES = {"cpu": "a CPU", "io": "I/O", "memory": "memory"}
 STEAL = "steal"
 
@@ -66,9 +65,7 @@ def find_steal(node: NodeView) -> Pressure | None:
 
 
 def find_node_pressure(node: NodeView, resource: str) -> Pressure | None:
-    """Return the pressure on a node; None: the kernel does not report it, or the record has no
-    time.
-    """
+    """Return the pressure on a node; None: the kernel or the record does not have it."""
     waited_s, elapsed_s = node.record.get(f"pressure.{resource}_some_s"), node.values["elapsed_s"]
     if not isinstance(waited_s, int | float) or not elapsed_s:
         return None

@@ -1,22 +1,85 @@
-"""A job's usage over time, from its samples: rates and levels in equal segments."""
+"""A job's usage over time, from its samples: rates and levels in equal segments.
+
+A meter changes less often than samples are taken. Where a timer in the kernel takes samples (the
+record's TICKS), the node's counters are read once a second. The samples between repeat the last
+reading (docs/sampler.md, samples). Rates between such samples would be 0, and then many times too
+high, so only new readings count.
+"""
 
 from __future__ import annotations
 
 import math
 import tempfile
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.job import repeated_readings
 from steelyard.analysis.job.job_samples import load_job_samples
 from steelyard.analysis.sources.records import Record
 
 if TYPE_CHECKING:
     import duckdb
+
+
+TICKS = "bpf.ticks"  # field of a record: how often the kernel's timer sampled the job
+NODE_PERIOD_S = 1.0  # plugins/node/sampler: period of node counters with the kernel's timer
+OF_NODE = ("energy_j", "node_cpu_s", "rx_bytes", "tx_bytes")
+
+Reading = tuple[float, float]  # time in s; value of a counter
+
+
+def find_idle_s(counter: str, by_timer: bool) -> float:
+    """Return how many seconds a reading may repeat before it means that the counter did not grow.
+
+    Energy always grows.
+    """
+    if counter == "energy_j":
+        return math.inf
+    return NODE_PERIOD_S if by_timer and counter in OF_NODE else 0.0
+
+
+def is_by_timer(record: Record) -> bool:
+    """Whether the kernel's timer took a record's samples."""
+    return bool(record.get(TICKS))
+
+
+def find_new_readings(samples: Iterable[Reading], idle_s: float) -> list[Reading]:
+    """Return the samples of a counter that are new readings; the first one always is."""
+    readings: list[Reading] = []
+    for at_s, value in samples:
+        if not readings or value != readings[-1][1] or at_s - readings[-1][0] >= idle_s:
+            readings.append((at_s, value))
+    return readings
+
+
+def make_readings_sql(counter: str) -> str:
+    """Return SQL for the new readings: node, unix_s and value.
+
+    It reads the tables `samples` and `by_timer` (nodes whose samples the timer took). Of a second
+    in which the counter did not grow, the first sample remains.
+    """
+    if counter not in OF_NODE:
+        return f"SELECT node, unix_s, {counter} AS value FROM samples"
+    selection = f"SELECT node, unix_s, {counter} AS value FROM samples WHERE value IS NOT NULL"
+    is_new = "value IS DISTINCT FROM lag(value) OVER (PARTITION BY node ORDER BY unix_s)"
+    if counter == "energy_j":
+        return f"{selection} AND unix_s IS NOT NULL QUALIFY {is_new}"
+    return f"""
+        SELECT node, unix_s, value
+        FROM (SELECT *, {is_new} AS is_new FROM ({selection} AND unix_s IS NOT NULL))
+        WINDOW period AS (PARTITION BY node, floor(unix_s / {NODE_PERIOD_S}))
+        QUALIFY is_new OR node NOT IN (FROM by_timer)
+            OR NOT bool_or(is_new) OVER period AND unix_s = min(unix_s) OVER period"""
+
+
+def compute_reading_rates(readings: list[Reading]) -> list[tuple[float, float, float]]:
+    """Return start and end of each time between two readings, and the growth per second in it."""
+    pairs = [(one, other) for one, other in pairwise(readings) if other[0] > one[0]]
+    return [(a_s, b_s, (b - a) / (b_s - a_s)) for (a_s, a), (b_s, b) in pairs]
+
 
 MOST_PIECES = 60
 FEWEST_SAMPLES = 5  # with fewer there is no time series
@@ -34,7 +97,6 @@ LEVELS = ("memory_bytes",)
 METERS = ("energy_j",)
 READING_S = 1e-3  # tolerance in s between a sample and the end of the last segment
 
-Point = tuple[float, float]  # seconds since 1970; value of a counter
 Series = list[float | None]
 
 
@@ -92,7 +154,7 @@ def read_loaded_jobs(
     ):
         connection.execute("ALTER VIEW samples RENAME TO samples_of_all")
         for job, records in jobs.items():
-            timed = [n for n, record in records.items() if repeated_readings.is_by_timer(record)]
+            timed = [n for n, record in records.items() if is_by_timer(record)]
             statement = (
                 "CREATE OR REPLACE TEMP TABLE by_timer AS SELECT unnest(?::VARCHAR[]) AS node"
             )
@@ -106,7 +168,7 @@ def read_loaded_jobs(
 def read_series(
     connection: duckdb.DuckDBPyConnection, pieces: int = MOST_PIECES
 ) -> JobTimeSeries | None:
-    """Return the series from the tables `samples` and `by_timer` (repeated_readings.py)."""
+    """Return the series from the tables `samples` and `by_timer`."""
     found = connection.execute(
         "SELECT node, count(*), min(unix_s), max(unix_s) FROM samples WHERE unix_s IS NOT NULL "
         "GROUP BY node ORDER BY node"
@@ -142,17 +204,17 @@ def read_series(
 
 def read_counter_edges(
     connection: duckdb.DuckDBPyConnection, counter: str, start: float, width: float, number: int
-) -> dict[str, list[Point]]:
+) -> dict[str, list[Reading]]:
     """Return by node the first and the last reading of a counter in each non-empty segment."""
     piece = f"least({number - 1}, floor((unix_s - ?) / ?))"
     rows = connection.execute(
         f"SELECT node, min(unix_s), min(value), max(unix_s), max(value) "
-        f"FROM ({repeated_readings.make_readings_sql(counter)}) "
+        f"FROM ({make_readings_sql(counter)}) "
         f"WHERE value IS NOT NULL AND unix_s IS NOT NULL GROUP BY node, {piece} "
         "ORDER BY node, min(unix_s)",
         [start, width],
     ).fetchall()
-    points: dict[str, list[Point]] = {}
+    points: dict[str, list[Reading]] = {}
     for node, first_s, first, last_s, last in rows:
         known = points.setdefault(node, [])
         if not known and first_s > start:
@@ -161,7 +223,7 @@ def read_counter_edges(
     return points
 
 
-def compute_rates(points: Sequence[Point], edges: Sequence[float], is_meter: bool) -> Series:
+def compute_rates(points: Sequence[Reading], edges: Sequence[float], is_meter: bool) -> Series:
     """Return the counter's growth per second in each segment. All segments add up to its growth.
 
     After a meter's last reading the values are unknown.
@@ -174,7 +236,7 @@ def compute_rates(points: Sequence[Point], edges: Sequence[float], is_meter: boo
     ]
 
 
-def interpolate_counter(points: Sequence[Point], moment: float) -> float | None:
+def interpolate_counter(points: Sequence[Reading], moment: float) -> float | None:
     """Interpolate the counter linearly at a time; after the last reading it stays constant."""
     if moment < points[0][0]:
         return None

@@ -7,16 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from steelyard.analysis.job.job_totals import is_idle
-from steelyard.analysis.job.job_view import (
-    JobView,
-    NodeView,
-    compute_recorded_s,
-    has_later_start,
-)
+from steelyard.analysis.job.job_view import JobView, NodeView, compute_recorded_s, has_later_start
 from steelyard.analysis.sources.accounting import FINAL_STATES, Allocation
 
 RECORDS, ACCOUNTING = "records", "accounting"
-NOT_TOLD = "the scheduler does not say"
 NOT_BEGUN = "it has not begun"
 NEVER_BEGUN = "it never began"
 NO_TIME = "the scheduler does not say how long it took"
@@ -118,7 +112,7 @@ def find_missing_reason(
     if allocated is None:
         reason = view.allocation.missing.get(field) if view.allocation is not None else None
         begun = view.row is None or view.row.start_unix_s is not None
-        return reason or (NOT_TOLD if begun else describe_unstarted(view))
+        return reason or ("the scheduler does not say" if begun else describe_unstarted(view))
     return None if used is not None else "what it used is not known"
 
 

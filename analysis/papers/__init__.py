@@ -6,10 +6,10 @@ within the paper), its printed tables, and a Python module that selects the runs
 measure the same as a row of these tables, and draws the paper's own figures. README.md has the
 sources and the columns.
 
-`conditions` describes each condition of a study in the terms of the claims. `condition_pairs` finds
-the conditions that differ only in what a claim compares, `verdicts` judges their interval,
-`printed_comparisons` finds the study's own value for a printed number, and `report` makes page,
-JSON, tables and text of both. `registry` lists the four papers.
+`conditions` describes each condition of a study in the terms of the claims, and finds the
+conditions that differ only in what a claim compares. `verdicts` judges their interval,
+`printed_comparisons` finds the study's own value for a printed number, and `report` lists the four
+papers and makes page, JSON, tables and text of both.
 
 A verdict depends on 95 % intervals alone: the claim holds, does not hold, or cannot be judged; then
 the report lists the missing conditions or values. Numbers of the paper come from its own machines.

@@ -1,8 +1,9 @@
-"""Describes a study's conditions in the terms of the claims: `container`, `round_trip_ms`.
+"""Describes a study's conditions in the terms of the claims, and finds the pairs that claims compare.
 
-The facts of a condition are the parameters of its benchmark, its factors' levels, the number of
-nodes, and the meaning of its launcher, cache, kernel and network levels. `has_facts` compares them
-with required facts.
+The facts of a condition (`container`, `round_trip_ms`) are the parameters of its benchmark, its
+factors' levels, the number of nodes, and the meaning of its launcher, cache, kernel and network
+levels. `has_facts` compares them with required facts. The conditions of a pair differ in nothing
+but what the claim compares.
 """
 
 from __future__ import annotations
@@ -10,21 +11,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from steelyard.analysis.collect.level_checks import KERNEL_RELEASE as KERNEL
+from steelyard.analysis.collect.checks import KERNEL_RELEASE as KERNEL
 from steelyard.analysis.collect.network import FACTOR as NETWORK
-from steelyard.analysis.papers.claim_files import ABSENT, Above, Facts
-from steelyard.analysis.summary.factor_axes import (
+from steelyard.analysis.papers.claim_files import ABSENT, Above, Claim, Facts
+from steelyard.analysis.summary.numeric_factors import (
     UNITS,
     Specification,
     convert_to_base_units,
     parse_specification,
 )
 from steelyard.analysis.summary.rows import Group, Row
-from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.study_data import StudyData
+from steelyard.analysis.summary.summary import Summary, build_summary
 from steelyard.facts.netem_keys import VALUES
 from steelyard.jobscripts.errors import UnknownBenchmarkError
 from steelyard.jobscripts.registry import load
@@ -44,16 +46,13 @@ NO_SERVER = "local"  # a mode of xrootd: its clients read a file on their own no
 SCALES = {v.key: UNITS[v.kind] for v in VALUES if v.row == "KEY" and v.kind in UNITS}
 SUFFIX = {"ms": "ms", "%": "percent", "Mbit/s": "mbit"}
 DELAY = "round_trip_ms"
-RTO = "rto_min"
 
 Key = tuple[str, str]  # variant, condition
 
 
 @dataclass(frozen=True)
 class Studies:
-    """Studies for one paper with the facts of each condition; the labels of conditions are
-    unique.
-    """
+    """Studies for one paper with the facts of each condition; labels of conditions are unique."""
 
     summaries: Sequence[Summary]
     facts: Mapping[Key, dict[str, Any]]
@@ -184,9 +183,7 @@ def parse_version(release: str) -> list[int]:
 
 
 def network_facts(found: Specification, ends: int) -> dict[str, Any]:
-    """Return `loss_percent`, `rate_mbit` and so on; a delay at both `ends` of a path counts
-    twice.
-    """
+    """Return `loss_percent`, `rate_mbit` and so on; a delay at both `ends` counts twice."""
     facts: dict[str, Any] = {DELAY: 0.0}
     for key, number in found.numbers.items():
         unit, scale = SCALES[key]
@@ -196,7 +193,7 @@ def network_facts(found: Specification, ends: int) -> dict[str, Any]:
             facts[f"{key}_{SUFFIX[unit]}"] = float(number * scale)
     for option in sorted(found.rest):
         key, _, value = option.partition("=")
-        seconds = convert_to_base_units(value) if key == RTO else None
+        seconds = convert_to_base_units(value) if key == "rto_min" else None
         facts[f"{key}_ms" if seconds else f"network_{key}"] = (
             float(seconds * 1000) if seconds else value
         )
@@ -278,3 +275,99 @@ def describe_other_sizes(facts: Facts, sizes: Facts) -> Iterator[str]:
         if not has_fact(facts.get(name), printed):
             paper = "none" if printed == ABSENT else format_fact_value(printed)
             yield f"{name}={format_fact_value(facts.get(name))} for {paper}"
+
+
+Pair = tuple[Row, Row]  # the condition, and what it is compared with
+BLOCKS = 1_000_000  # more than a study has
+
+
+def find_pairs(studies: Studies, claim: Claim, more: Facts) -> list[Pair]:
+    """Return the pairs of the first metric with any, or of each metric.
+
+    If there are pairs of the paper's own sizes, only these are returned. `more` has further facts
+    of the condition.
+    """
+    found: list[Pair] = []
+    for metric in claim.metrics:
+        if not found or claim.every_metric:
+            found += find_metric_pairs(studies, claim, metric, more)
+    exact = [pair for pair in found if has_facts(studies.find_facts(pair[0]), claim.size)]
+    return exact or found
+
+
+def find_metric_pairs(studies: Studies, claim: Claim, metric: str, more: Facts) -> Iterator[Pair]:
+    """Yield pairs within a row's own study, or with another study if its own lacks a side."""
+    names = {*claim.level, *claim.against}
+    rows = studies.rows.get(metric, [])
+    level = {**claim.where, **claim.level, **more}
+    against = {**claim.where, **claim.against}
+    possible_bases = [base for base in rows if has_facts(studies.find_facts(base), against)]
+    for row in rows:
+        facts = studies.find_facts(row)
+        if not has_facts(facts, level):
+            continue
+        bases = [
+            base
+            for base in possible_bases
+            if base is not row and is_equal_except(facts, studies.find_facts(base), names)
+        ]
+        yield from ((row, base) for base in select_same_study(studies, row, bases) or bases)
+
+
+def select_same_study(studies: Studies, row: Row, others: Sequence[Row]) -> list[Row]:
+    """Return the rows of the same study as `row`."""
+    return [other for other in others if studies.find_study(other) is studies.find_study(row)]
+
+
+def find_twins(studies: Studies, pair: Pair, others: Sequence[Pair], names: set[str]) -> list[Pair]:
+    """Return the pairs that differ from this one only in `names`; of its own study, if any."""
+    found = [other for other in others if all(
+        is_equal_except(studies.find_facts(a), studies.find_facts(b), names)
+        for a, b in zip(pair, other, strict=True)
+    )]  # fmt: skip
+    return [other for other in found if select_same_study(studies, pair[0], other[:1])] or found
+
+
+def describe_study_differences(studies: Studies, row: Row, base: Row) -> Iterator[str]:
+    """Yield the differences of a pair from two studies."""
+    if studies.find_study(row) is studies.find_study(base):
+        return
+    yield "of two studies, which did not take turns"
+    ours, theirs = list_processors(studies, row), list_processors(studies, base)
+    if ours != theirs:
+        yield f"on {' and '.join(sorted(ours))} against {' and '.join(sorted(theirs))}"
+
+
+def list_processors(studies: Studies, row: Row) -> set[str]:
+    """Return the processor models of a row's runs, as far as there are records."""
+    runs = set(row.run_ids)
+    records = studies.find_study(row).data.records
+    return {one.cpu_model or "unknown processors" for one in records if one.run_id in runs}
+
+
+# --- several studies -----------------------------------------------------------------------------
+
+
+def label_summaries(summaries: Sequence[Summary]) -> list[Summary]:
+    """Prefix the labels of several studies with the study's name; make their blocks distinct."""
+    if len(summaries) == 1:
+        return list(summaries)
+    return [build_summary(label_data(one.data, index)) for index, one in enumerate(summaries)]
+
+
+def label_data(data: StudyData, index: int) -> StudyData:
+    """Return a study's data with its name in labels, and blocks shifted so that none pair."""
+    study = data.meta.study
+    runs = [
+        replace(
+            run,
+            label=f"{study}: {run.label}",
+            block=None if run.block is None else run.block + BLOCKS * index,
+        )
+        for run in data.runs
+    ]
+    values = {
+        (variant, f"{study}: {label}", metric): found
+        for (variant, label, metric), found in data.values.items()
+    }
+    return replace(data, runs=runs, values=values)

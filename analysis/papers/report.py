@@ -1,4 +1,4 @@
-"""Reports studies compared with a paper: `steelyard report STUDY [STUDY …] --beside NAME`."""
+"""Reports studies compared with one of four papers: `steelyard report STUDY [STUDY …] --beside NAME`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from typing import Any
 
 from steelyard.analysis.findings.finding import Finding
 from steelyard.analysis.findings.registry import find_all
+from steelyard.analysis.papers.bourilkov2012.paper import PAPER as BOURILKOV
 from steelyard.analysis.papers.claims_figure import draw_claims
-from steelyard.analysis.papers.condition_pairs import label_summaries
-from steelyard.analysis.papers.conditions import Studies
-from steelyard.analysis.papers.derived_rows import build_derived_rows
+from steelyard.analysis.papers.conditions import Studies, label_summaries
+from steelyard.analysis.papers.jungels2012.paper import PAPER as JUNGELS
+from steelyard.analysis.papers.kommeri2016.paper import PAPER as KOMMERI
 from steelyard.analysis.papers.paper import Paper
 from steelyard.analysis.papers.printed_comparisons import (
     PrintedComparison,
+    build_derived_rows,
     build_printed_tables,
     compare_values,
     describe_unmeasured,
     value_document,
 )
-from steelyard.analysis.papers.registry import PAPERS
+from steelyard.analysis.papers.ruiz2015.paper import PAPER as RUIZ
 from steelyard.analysis.papers.verdicts import OUTCOMES, Verdict, judge_claim
 from steelyard.analysis.report.answer import describe_answer
 from steelyard.analysis.report.export import (
@@ -33,13 +35,17 @@ from steelyard.analysis.report.export import (
     Content,
     build_relation,
     build_study_content,
+    document,
+    figure_document,
 )
 from steelyard.analysis.report.figures import Draw, Job, start_drawing
-from steelyard.analysis.report.json_document import document, figure_document
 from steelyard.analysis.report.page import Extra, Section, list_redo_commands
 from steelyard.analysis.report.tables import Table, format_time
 from steelyard.analysis.stats.number_format import MISSING
 from steelyard.analysis.summary.summary import Summary
+
+PAPERS = {paper.name: paper for paper in (BOURILKOV, JUNGELS, KOMMERI, RUIZ)}
+
 
 CLAIMS, NUMBERS, CONTRADICTIONS = "claims", "printed", "faults"
 WIDTH = 80  # columns of a terminal
@@ -214,9 +220,7 @@ def format_judged_cells(one: Verdict) -> tuple[str, ...]:
 
 
 def format_unjudged_cells(one: Verdict) -> tuple[str, ...]:
-    """Return the cells of a claim without evidence; a reading that is the reason is not
-    repeated.
-    """
+    """Return the cells of a claim without evidence; a reading as reason is not repeated."""
     claim = one.claim
     reading = "" if claim.reading == one.reason else claim.reading
     return (claim.words, one.reason, claim.printed or MISSING, claim.place, reading)

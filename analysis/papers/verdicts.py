@@ -15,17 +15,15 @@ from itertools import product
 from typing import NamedTuple
 
 from steelyard.analysis.papers.claim_files import Claim
-from steelyard.analysis.papers.condition_pairs import (
-    Pair,
-    describe_study_differences,
-    find_pairs,
-    find_twins,
-)
 from steelyard.analysis.papers.conditions import (
     LAUNCHER,
+    Pair,
     Studies,
     describe_missing_runs,
     describe_other_sizes,
+    describe_study_differences,
+    find_pairs,
+    find_twins,
     format_facts,
 )
 from steelyard.analysis.summary.rows import Row

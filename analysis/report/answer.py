@@ -101,9 +101,7 @@ def direction(row: Row) -> Direction:
 
 
 def is_elapsed(row: Row) -> bool:
-    """Return whether a row is the elapsed time of a program, which follows the program's
-    figures.
-    """
+    """Return whether a row is a program's elapsed time, which follows the program's figures."""
     return is_elapsed_figure(row.group.variant, row.metric.name)
 
 

@@ -1,4 +1,4 @@
-"""Lists the figures of a report and draws them, sharing the work with a second process."""
+"""Chooses the figures of a report and draws them, sharing the work with a second process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from steelyard.analysis.base.fork_pool import SharedWork
 from steelyard.analysis.base.level_names import NODE
+from steelyard.analysis.base.parallel_work import SharedWork
+from steelyard.analysis.collect.network import FACTOR
 from steelyard.analysis.figures.drawing import Drawing, inline_svg, save
+from steelyard.analysis.stats.basics import is_rate
 from steelyard.analysis.summary.node_comparisons import build_node_comparisons
+from steelyard.analysis.summary.numeric_factors import build_factor_series, find_axes
 from steelyard.analysis.summary.rows import Row
+from steelyard.analysis.summary.study_data import Metric
 from steelyard.analysis.summary.summary import Summary
+from steelyard.analysis.summary.tolerated_levels import find_axis_tolerances
 
 T = TypeVar("T")
 
@@ -24,6 +29,7 @@ ENERGY = "energy against time"
 ROUND_TRIPS = "round-trip times"
 SCALING = "scaling"
 SCALING_NARROW = "scaling on a narrow page"
+MAX_THROUGHPUTS = 2  # secondary metrics, over network conditions
 
 
 @dataclass(frozen=True)
@@ -82,15 +88,13 @@ def draw_energy(summary: Summary) -> Drawing | None:
 def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     # Imported here because a report without figures does not need them.
     from steelyard.analysis.figures.bar_chart import draw_bars
-    from steelyard.analysis.figures.factor_figure_choice import list_factor_draws
     from steelyard.analysis.figures.iterations import draw_iterations
     from steelyard.analysis.figures.node_plot import MAX_NAMES, draw_nodes
     from steelyard.analysis.figures.run_series import draw_series
 
     for rows in metric_rows(summary, variant, primary=True):
-        if (
-            len(summary.data.meta.factors.get(NODE, ())) <= MAX_NAMES
-        ):  # for more nodes, the figure of nodes shows them
+        # For more nodes, the figure of nodes shows them.
+        if len(summary.data.meta.factors.get(NODE, ())) <= MAX_NAMES:
             yield partial(draw_bars, summary, rows)
         yield partial(draw_series, summary, rows)
         yield partial(draw_iterations, summary, rows)
@@ -103,9 +107,53 @@ def variant_draws(summary: Summary, variant: str) -> Iterator[Draw]:
     yield partial(draw_time, summary, variant)
 
 
+def list_factor_draws(summary: Summary, variant: str) -> Iterator[Draw]:
+    """Yield the figures over factors, in the order of the report."""
+    from steelyard.analysis.figures.box_plot import draw_boxes
+    from steelyard.analysis.figures.heat_map import draw_heat
+    from steelyard.analysis.figures.line_plot import draw_lines
+    from steelyard.analysis.figures.mpi_time_shares import draw_stack
+
+    for axis in find_axes(summary.data.meta.factors):
+        panels = list(
+            build_factor_series(summary, variant, axis, select_box_metrics(summary, variant))
+        )
+        if panels:
+            yield partial(draw_boxes, panels)
+        for found in build_factor_series(
+            summary, variant, axis, select_line_metrics(summary, variant, axis.factor)
+        ):
+            own = [row for row in summary.rows if row.group.variant == variant]
+            yield partial(draw_lines, found, find_axis_tolerances(summary, axis, own))
+    for rows in metric_rows(summary, variant, primary=True):
+        yield partial(draw_heat, summary, rows)
+    yield partial(draw_stack, summary, variant)
+
+
+def select_box_metrics(summary: Summary, variant: str) -> list[str]:
+    """Return a benchmark's own time, or else the run's, and the energy."""
+    own = [m.name for m in select_primary(summary, variant) if m.unit == "s"]
+    return [*(own[:1] or ["elapsed_s"]), "energy_j"]
+
+
+def select_line_metrics(summary: Summary, variant: str, factor: str) -> list[str]:
+    """Return the main figures; over network conditions throughput, too."""
+    names = [metric.name for metric in select_primary(summary, variant)]
+    if factor == FACTOR:
+        others = [
+            m.name for m in summary.data.metrics.get(variant, []) if is_rate(m.unit, m.better)
+        ]
+        names += [name for name in others if name not in names][:MAX_THROUGHPUTS]
+    return names
+
+
+def select_primary(summary: Summary, variant: str) -> list[Metric]:
+    return [metric for metric in summary.data.metrics.get(variant, []) if metric.is_primary]
+
+
 def draw_time(summary: Summary, variant: str) -> Drawing | None:
     """Draw the figure over time; None without samples."""
-    from steelyard.analysis.figures.run_time_series import draw_times
+    from steelyard.analysis.figures.time_series import draw_times
 
     return dict(draw_times(summary, [variant])).get(variant)
 

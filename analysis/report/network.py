@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.report.links import label_anchors
 from steelyard.analysis.report.tables import Table, join_names
+from steelyard.analysis.stats.basics import Share
 from steelyard.analysis.stats.number_format import MISSING, format_quantity
-from steelyard.analysis.stats.proportion import Share
 from steelyard.analysis.summary.network import (
     LevelNetwork,
     LevelTcp,
@@ -88,14 +88,7 @@ def find_places(summary: Summary, levels: Sequence[LevelNetwork | LevelTcp]) -> 
 
 
 def tcp_row(level: LevelTcp) -> tuple[str, ...]:
-    times = (
-        level.floor_s,
-        level.low_s,
-        level.median_s,
-        level.mean_s,
-        level.sd_s,
-        level.high_s,
-    )
+    times = (level.floor_s, level.low_s, level.median_s, level.mean_s, level.sd_s, level.high_s)
     return (
         level.label or "all runs",
         *map(str, (level.jobs, level.connections, level.readings)),

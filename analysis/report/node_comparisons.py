@@ -76,9 +76,7 @@ def format_difference(one: NodeComparison, found: Contrast) -> str:
 
 
 def build_table_rows(one: NodeComparison) -> list[tuple[str, ...]]:
-    """Return all nodes; of many nodes those that differ, then those with the largest
-    differences.
-    """
+    """Return all nodes; of many those that differ, then those with the largest differences."""
     names = list(one.nodes)
     if len(names) > MAX_ROWS:
         ranked = sorted(

@@ -44,8 +44,8 @@ from steelyard.analysis.report.network import build_network_section
 from steelyard.analysis.report.node_comparisons import build_node_section
 from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
 from steelyard.analysis.report.slopes import build_slope_table
-from steelyard.analysis.report.tables import Table
-from steelyard.analysis.report.tags_and_programs import (
+from steelyard.analysis.report.tables import (
+    Table,
     build_facts,
     build_program_table,
     build_tag_table,

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from steelyard.analysis.stats import number_format
-from steelyard.analysis.stats.harmonic_mean import is_rate
+from steelyard.analysis.stats.basics import is_rate
 from steelyard.analysis.stats.overhead import EXACT
 from steelyard.analysis.stats.overhead_verdict import (
     AS_TIMES,
@@ -39,9 +39,7 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Wording:
-    """The words for one kind of figure; all except `verb` and `noun` follow a size such as `12
-    %`.
-    """
+    """The words for one kind of figure; all but `verb` and `noun` follow a size (`12 %`)."""
 
     verb: str
     noun: str

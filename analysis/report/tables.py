@@ -1,9 +1,14 @@
-"""Builds the report's tables as plain cells of text; the template only sets them."""
+"""Builds the report's tables as plain cells of text; the template only sets them.
+
+Tags, programs and the facts needed to repeat the study are tables, too.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import importlib.metadata
 import json
+import platform
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +16,7 @@ from datetime import UTC, datetime
 
 from steelyard.analysis.base.level_names import NODE, format_level
 from steelyard.analysis.report.links import Anchors, find_anchor
-from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval
+from steelyard.analysis.stats.basics import MIN_FOR_OUTLIERS, Interval, unseen_share
 from steelyard.analysis.stats.effect_size import format_effect
 from steelyard.analysis.stats.number_format import (
     MISSING,
@@ -21,11 +26,12 @@ from steelyard.analysis.stats.number_format import (
     format_quantity,
 )
 from steelyard.analysis.stats.overhead_verdict import SHOWN, Direction
-from steelyard.analysis.stats.proportion import unseen_share
+from steelyard.analysis.store.database import SCHEMA_VERSION
 from steelyard.analysis.summary.rows import Group, Row
 from steelyard.analysis.summary.study_data import Meta, Record, StudyData, list_within_factors
 from steelyard.analysis.summary.study_run import Run
 from steelyard.analysis.summary.summary import Summary, is_main
+from steelyard.analysis.summary.tags_and_programs import TagValue
 
 TOLD = (
     *SHOWN,
@@ -220,9 +226,7 @@ def build_metric_table(rows: list[Row], anchors: Anchors) -> tuple[str, Table]:
 
 
 def describe_source(summary: Summary, row: Row) -> str:
-    """Return `, sum of resident sets`: how a usage of processes was counted under all
-    conditions.
-    """
+    """Return `, sum of resident sets`: how usage was counted under all conditions."""
     found = (
         s for (variant, _), s in summary.data.usage_sources.items() if variant == row.group.variant
     )
@@ -381,3 +385,54 @@ def compute_data_sha256(data: StudyData) -> str:
         for run_id, value in runs.items()
     ]
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+MAX_VALUES = 6  # of one tag; a tag with more values is a measurement and no condition
+MAX_PROGRAMS = 200
+PACKAGES = ("duckdb", "numpy", "scipy", "matplotlib")  # used for the numbers and figures
+
+
+def build_tag_table(summary: Summary) -> Table | None:
+    """Return a table with a row per tag and value; None without tags."""
+    by_key: dict[str, list[TagValue]] = {}
+    for tag in summary.data.tags:
+        by_key.setdefault(tag.key, []).append(tag)
+    rows = [row for key, values in by_key.items() for row in build_tag_rows(key, values)]
+    return Table(("Tag", "Value", "Nodes", "Runs"), rows) if rows else None
+
+
+def build_tag_rows(key: str, values: list[TagValue]) -> list[tuple[str, ...]]:
+    """Return the rows of one tag; of many values only the two in the most runs."""
+    if len(values) > MAX_VALUES:
+        ranked = sorted(values, key=lambda tag: -tag.runs)[:2]
+        examples = ", ".join(tag.value for tag in ranked)
+        nodes = sorted({node for tag in values for node in tag.nodes})
+        runs = str(sum(tag.runs for tag in values))
+        return [(key, f"{len(values)} values, such as {examples}", join_names(nodes), runs)]
+    return [(key, tag.value, join_names(tag.nodes), str(tag.runs)) for tag in values]
+
+
+def build_program_table(summary: Summary) -> Table | None:
+    """Return programs and libraries with their checksums; None if no run recorded any."""
+    rows = [
+        (program.path, program.kind, program.sha256, join_names(program.nodes), str(program.runs))
+        for program in summary.data.programs
+    ]
+    headings = ("Path", "Kind", "SHA-256", "Nodes", "Runs")
+    return Table(headings, rows[:MAX_PROGRAMS]) if rows else None
+
+
+def build_facts(summary: Summary) -> list[tuple[str, str]]:
+    """Return what is needed to reproduce the numbers."""
+    meta = summary.data.meta
+    packages = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    return [
+        ("Study", meta.study),
+        ("Collected by", f"steelyard {meta.steelyard}, {format_time(meta.collected_unix_s)} UTC"),
+        ("Reported by", f"steelyard {importlib.metadata.version('steelyard')}"),
+        ("… with", f"Python {platform.python_version()}, {packages}"),
+        ("Schema of the database", f"version {SCHEMA_VERSION}"),
+        ("Seed of the order of runs", str(meta.seed) if meta.seed is not None else MISSING),
+        ("SHA-256 of study.toml", meta.toml_sha256 or MISSING),
+        ("SHA-256 of the measurements", compute_data_sha256(summary.data)),
+    ]

@@ -22,9 +22,7 @@ TERMINAL = 80  # columns
 
 
 def format_summary(summary: Summary, findings: list[Finding]) -> str:
-    """Return what `steelyard report` prints in 80 columns: the answer, then overheads by
-    variant.
-    """
+    """Return what `steelyard report` prints in 80 columns: the answer, overheads by variant."""
     meta = summary.data.meta
     counts = [group.counts for group in summary.groups]
     done, failed = sum(c.completed for c in counts), sum(c.failed for c in counts)

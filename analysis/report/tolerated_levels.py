@@ -15,7 +15,7 @@ from steelyard.analysis.stats.number_format import (
     format_level_number,
     format_number,
 )
-from steelyard.analysis.summary.factor_axes import Axis
+from steelyard.analysis.summary.numeric_factors import Axis
 from steelyard.analysis.summary.summary import Summary
 from steelyard.analysis.summary.tolerated_levels import BELOW, Tolerance, find_tolerances
 
@@ -175,9 +175,7 @@ def format_digits(value: float | None) -> str:
 
 
 def sort_ends(one: Tolerance) -> tuple[float | None, float | None]:
-    """Return the interval's ends in ascending order: below the baseline the nearer one is
-    larger.
-    """
+    """Return the interval's ends in ascending order: below the baseline the nearer is larger."""
     found = one.crossing
     return (found.high, found.low) if one.side == BELOW else (found.low, found.high)
 

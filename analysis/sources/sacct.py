@@ -22,9 +22,12 @@ from typing import IO, Self
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources import slurm_allocation, slurm_command_environment, squeue
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, Allocation, StepRow
-from steelyard.analysis.sources.hostlist import expand_nodes
-from steelyard.analysis.sources.slurm_job_ids import split_job_id
-from steelyard.analysis.sources.slurm_states import REASONS, STATES
+from steelyard.analysis.sources.slurm_field_values import (
+    REASONS,
+    STATES,
+    expand_nodes,
+    split_job_id,
+)
 
 FIELDS = (
     "JobID",

@@ -1,8 +1,8 @@
-"""Text files of samples: columns, line numbers, malformed lines, and reading by DuckDB.
+"""Text files of samples: columns, line numbers, malformed and thinned lines, and reading by DuckDB.
 
 A study has ten thousand small files, and opening each in DuckDB takes 1 ms. So `TextBatch` joins
 files before DuckDB reads them. Only files that the reader in C (sample_library.py) rejects are read
-here.
+here. Each line of samples that a sweep has thinned (docs/records.md) states it.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
-
-from duckdb import DuckDBPyConnection
+from typing import TYPE_CHECKING, BinaryIO
 
 from steelyard.analysis.store.row_files import quote_path
 from steelyard.analysis.store.sample_store import Part, Parts
 from steelyard.analysis.store.schema import SAMPLE_COLUMNS
 from steelyard.jobscripts.plurals import counted, inflect
-from steelyard.jobscripts.regular_files import open_regular
+from steelyard.jobscripts.regular_files import BULK_BYTES, open_regular
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 NEEDED = ("unix_s", "elapsed_s")
 
@@ -209,3 +210,39 @@ class TextBatch:
         )
         self._path.unlink()
         return written
+
+
+THINNED_COLUMN = "thinned_s"
+LINE_BYTES = 1 << 20  # longer than any line
+THINNED = "a sweep has thinned its samples"
+
+
+def read_spacing_s(header: bytes, first: bytes) -> int | None:
+    """Return the seconds per remaining line, from a file's first two lines.
+
+    0: only the ends remain. None: the file is complete.
+    """
+    names = header.rstrip(b"\r\n").split(b",")
+    if THINNED_COLUMN.encode() not in names:
+        return None
+    cells = first.rstrip(b"\r\n").split(b",")
+    column = names.index(THINNED_COLUMN.encode())
+    return int(cells[column]) if column < len(cells) and cells[column].isdigit() else 0
+
+
+def format_thinning_note(every_s: int) -> str:
+    """Return the note for users."""
+    remainder = f"one in {every_s} s is left" if every_s else "none is left between its ends"
+    return f"{THINNED}: {remainder}. Totals are what they were; rates are means of longer times"
+
+
+def read_thinning_note(path: Path | None) -> str | None:
+    """Return the note for a file; None: it is complete, or does not exist."""
+    if path is None:
+        return None
+    try:
+        with open_regular(path, BULK_BYTES) as file:
+            found = read_spacing_s(file.readline(LINE_BYTES), file.readline(LINE_BYTES))
+    except OSError:
+        return None
+    return None if found is None else format_thinning_note(found)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.sources.thinning_note import COLUMN as THINNED
+from steelyard.analysis.sources.sample_csv import THINNED_COLUMN
 from steelyard.analysis.store.row_files import quote_identifier
 from steelyard.facts.quantities import COLUMNS, TOTALS
 
@@ -73,7 +73,7 @@ class File:
 def column_type(name: str) -> str:
     """Return the SQL type of a column of samples by its unit; it may be `energy_j:package-0`."""
     base = name.partition(":")[0]
-    return REAL if base.endswith(("_s", "_j")) and base != THINNED else WHOLE
+    return REAL if base.endswith(("_s", "_j")) and base != THINNED_COLUMN else WHOLE
 
 
 def split_file(key: Key, content: bytes) -> File:
@@ -120,7 +120,7 @@ class SampleTable:
     def __init__(self, engine: duckdb.DuckDBPyConnection) -> None:
         """Create the table with every column that the sampler always writes."""
         self.engine = engine
-        self.columns = [*(column.name for column in COLUMNS), THINNED]
+        self.columns = [*(column.name for column in COLUMNS), THINNED_COLUMN]
         self.rows = 0
         kinds = KEYS | {LINE: WHOLE} | {name: column_type(name) for name in self.columns}
         columns = ", ".join(f"{quote_identifier(name)} {kind}" for name, kind in kinds.items())
@@ -208,16 +208,18 @@ class SampleTable:
             "JOIN (SELECT number, count(*) AS stay FROM stays GROUP BY number) USING (number) "
             f"GROUP BY number HAVING count(*) = count({ELAPSED}) AND count(*) > any_value(stay)"
         ).fetchall()
-        thinned = [number for number, _ in found if THINNED not in frames[number].column_names]
+        thinned = [
+            number for number, _ in found if THINNED_COLUMN not in frames[number].column_names
+        ]
         for number, lines in found:
             if number in thinned:
-                header = f"{frames[number].header},{THINNED}"
+                header = f"{frames[number].header},{THINNED_COLUMN}"
                 frames[number] = replace(
                     frames[number], header=header, lines=lines, thinned_s=every_s
                 )
         mine = f"number IN (SELECT unnest({thinned}::INTEGER[]))"
         return (
-            f"REPLACE (CASE WHEN {mine} THEN {every_s} ELSE {THINNED} END AS {THINNED}) "
+            f"REPLACE (CASE WHEN {mine} THEN {every_s} ELSE {THINNED_COLUMN} END AS {THINNED_COLUMN}) "
             f"FROM parsed WHERE NOT {mine} OR (number, line) IN (SELECT (number, line) FROM stays)"
         )
 

@@ -1,6 +1,11 @@
-"""Statistics of repeated measurements: pure functions on sequences of finite floats.
+"""Means, spreads, intervals, outliers and proportions of sequences of finite floats.
 
 Each value belongs to one run. Repeated measurements inside a run are averaged before.
+
+The mean of rates (work per time) is work divided by mean time: their harmonic mean. Hoefler & Belli
+(2015), "Scientific Benchmarking of Parallel Computing Systems", SC '15, rule 3: costs have an
+arithmetic mean, rates a harmonic one. A rate is therefore averaged and compared as its cost, the
+time for one unit of work, so that seconds and throughput of the same runs agree.
 """
 
 from __future__ import annotations
@@ -209,3 +214,65 @@ def fieller(
     root = math.sqrt(max(square, 0.0))
     middle, scale = ratio - of_both, 1 - of_bottom
     return (middle - root) / scale, (middle + root) / scale
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A proportion of n trials with its interval, as fractions of 1."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+
+
+def wilson(hits: float, n: int, confidence: float = CONFIDENCE) -> Share:
+    """Return a binomial proportion with Wilson's score interval, which also holds near 0.
+
+    Wilson (1927), "Probable Inference, the Law of Succession, and Statistical Inference", JASA
+    22(158). `hits` may be the product of a share and its n. Raises ValueError unless 0 <= hits <= n
+    and n > 0.
+    """
+    if not 0 <= hits <= n or n < 1:
+        raise ValueError(f"expected 0 <= hits <= n and n > 0, found {hits} of {n}")
+    from scipy.special import ndtri
+
+    z = float(ndtri((1 + confidence) / 2))
+    share, factor = hits / n, 1 + z * z / n
+    middle = (share + z * z / (2 * n)) / factor
+    half = z / factor * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return Share(share, max(middle - half, 0.0), min(middle + half, 1.0), n)
+
+
+def unseen_share(n: int, confidence: float = CONFIDENCE) -> float:
+    """Return the largest share of runs that an event may affect although it affected none of n.
+
+    Clopper & Pearson (1934), "The Use of Confidence or Fiducial Limits Illustrated in the Case of
+    the Binomial", Biometrika 26(4), for 0 of n: about 3 / n. The interval of a mean of n runs does
+    not include such an event.
+    """
+    return 1 - math.exp(math.log1p(-confidence) / n)
+
+
+def is_rate(unit: str | None, better: str | None) -> bool:
+    """Return whether a unit is one of work per second, of which more is better."""
+    return better == "higher" and (unit or "").endswith(("/s", "_per_s"))
+
+
+def to_costs(values: Sequence[float]) -> tuple[float, ...]:
+    """Return the seconds for one unit of work; the values must be above 0."""
+    return tuple(1 / value for value in values)
+
+
+def mean_by_kind(values: Sequence[float], rate: bool) -> float:
+    """Return the harmonic mean of rates above 0, and the arithmetic mean of all other values."""
+    if rate and min(values) > 0:
+        return statistics.harmonic_mean(values)
+    return statistics.fmean(values)
+
+
+def rate_interval(cost: Interval) -> Interval:
+    """Return the interval of a rate from that of its cost; without ends if that contains 0."""
+    if cost.low is None or cost.high is None or cost.low <= 0:
+        return Interval(1 / cost.mean, None, None, cost.n)
+    return Interval(1 / cost.mean, 1 / cost.high, 1 / cost.low, cost.n)

@@ -1,17 +1,27 @@
 """The statistic that finds a step in a series of sessions, and its threshold.
 
 At each night the last 3, 4, 5, … sessions are compared with the sessions before them, by Student's
-statistic with the pooled variance (step_fit.py): the changepoint model of Hawkins, Qiu & Kang
-(2003), "The Changepoint Model for Statistical Process Control", Journal of Quality Technology
-35(4), with window lengths on a geometric grid (Lai 1995, "Sequential Changepoint Detection in
-Quality Control and Dynamical Systems", JRSS B 57(4)).
+statistic with the pooled variance: the changepoint model of Hawkins, Qiu & Kang (2003), "The
+Changepoint Model for Statistical Process Control", Journal of Quality Technology 35(4), with window
+lengths on a geometric grid (Lai 1995, "Sequential Changepoint Detection in Quality Control and
+Dynamical Systems", JRSS B 57(4)).
 
 Neighboring sessions may resemble each other (AR(1) noise). Few sessions estimate that correlation
-badly, but they show well how far neighbors differ. step_fit.py fits the levels to these
-differences, so that a step that is large compared with them is found whatever the correlation is.
+badly, but they show well how far neighbors differ. The levels are fitted to these differences by
+generalized least squares, so that a step that is large compared with them is found whatever the
+correlation is. A session is compared with φ times the one before it: y(i) − φ y(i − 1). These
+innovations are independent, so their variance has the full degrees of freedom whatever φ is. The
+larger φ is, the more the first session after a step counts. Prais & Winsten (1954), "Trend
+Estimators and Serial Correlation", Cowles Commission Discussion Paper 383; for a step at any place:
+Robbins, Gallagher, Lund & Aue (2011), "Mean Shift Testing in Correlated Data", Journal of Time
+Series Analysis 32(5).
+
+Few sessions cannot determine φ: 8 independent sessions may show 0.9 by chance. The variance of a
+session, inflated by φ, would then have one degree of freedom, and no step would be significant.
 
 The threshold is calibrated by simulated nights, so that it allows for a test every night.
-bench/history.py repeats the simulation.
+bench/history.py repeats the simulation. Arrays have one number for each pair of a night and a
+length.
 """
 
 from __future__ import annotations
@@ -21,7 +31,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.session_means import Cleaned, Sessions
-from steelyard.analysis.stats.step_fit import Evidence, fit_two_levels, innovation_squares
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +38,88 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Numbers = NDArray[np.floating] | NDArray[np.int64] | float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The evidence of whitened sessions on their level; `score` / `information` is its estimate."""
+
+    information: Floats  # 1 / variance of the level, in units of the variance of an innovation
+    score: Floats
+    squares: Floats  # of the innovations, around 0
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(
+            self.information + other.information,
+            self.score + other.score,
+            self.squares + other.squares,
+        )
+
+    @classmethod
+    def of_sums(cls, weight: Floats, total: Floats, squares: Floats, phi: Floats) -> Evidence:
+        """Make it from sums over sessions: weights, weighted innovations and squares."""
+        return cls((1 - phi) ** 2 * weight, (1 - phi) * total, squares)
+
+    @classmethod
+    def of_one(cls, weight: Floats, innovation: Floats, phi: Floats) -> Evidence:
+        """Make it from one session after another of the same level."""
+        return cls.of_sums(weight, weight * innovation, weight * innovation**2, phi)
+
+    @classmethod
+    def of_first(cls, weight: Floats, value: Floats, phi: Floats) -> Evidence:
+        """Make it from a session without a predecessor, which has the variance of the series."""
+        information = weight * (1 - phi**2)
+        return cls(information, information * value, information * value**2)
+
+
+@dataclass(frozen=True, slots=True)
+class TwoLevels:
+    """The step between two levels, and the residuals."""
+
+    step: Floats
+    share_before: Floats  # weight of the variance of an innovation before it
+    share_after: Floats
+    rest: Floats  # sum of squares of the innovations
+
+
+def fit_two_levels(
+    before: Evidence, first: tuple[Floats, Floats], after: Evidence, phi: Floats
+) -> TwoLevels:
+    """Fit two levels by least squares.
+
+    `first` is the weight and the innovation of the first session after the step. Its predecessor
+    has the other level, so it shows its own level − φ times the other.
+    """
+    import numpy as np
+
+    weight, innovation = first
+    # The normal equations: [[p, -q], [-q, r]] · levels = scores.
+    p, q, r = before.information + phi**2 * weight, phi * weight, weight + after.information
+    score_before = before.score - q * innovation
+    score_after = after.score + weight * innovation
+    determinant = p * r - q * q
+    level_before = (r * score_before + q * score_after) / determinant
+    level_after = (q * score_before + p * score_after) / determinant
+    squares = before.squares + weight * innovation**2 + after.squares
+    rest = squares - level_before * score_before - level_after * score_after
+    of_before, of_after = (q - r) / determinant, (p - q) / determinant
+    return TwoLevels(
+        level_after - level_before,
+        of_before**2 * before.information,
+        of_after**2 * after.information + weight * (of_after - phi * of_before) ** 2,
+        np.maximum(rest, 0.0),
+    )
+
+
+def innovation_squares(
+    squares: Floats | float, products: Floats | float, phi: Floats | float
+) -> Floats | float:
+    """Return the sum of squares of innovations from that of residuals and of products of neighbors.
+
+    Both ends count as inner sessions, which is too large by at most the 2 φ² / n-th part.
+    """
+    return (1 + phi**2) * squares - 2 * phi * products
+
 
 MIN_AFTER = 3  # sessions; one or two may be outliers
 MIN_BEFORE = 5
@@ -143,9 +234,7 @@ class Sums:
     def evidence_after(
         self, cut: NDArray[np.int64], night: NDArray[np.int64], phi: Floats
     ) -> Evidence:
-        """Return the evidence of sessions cut + 1 … night; the last two count as known that
-        night.
-        """
+        """Return the evidence of sessions cut + 1 … night; the last two as known then."""
         newest, second, w = self.newest[night], self.before_newest[night], self.weights
         return (
             self.evidence(cut + 1, night - 1, phi)
@@ -213,9 +302,7 @@ class Sums:
 
 
 def window_lengths(n: int) -> NDArray[np.int64]:
-    """Return the window lengths 3, 4, 5, …, each later one a fifth longer, up to n or just
-    above.
-    """
+    """Return the window lengths 3, 4, 5, …, each a fifth longer, up to n or just above."""
     import numpy as np
 
     lengths = [MIN_AFTER]

@@ -23,12 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import (
-    CONFIDENCE,
-    Interval,
-    fieller,
-    student_quantile,
-)
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, fieller, student_quantile
 from steelyard.analysis.stats.change_point_test import (
     MIN_AFTER,
     MIN_BEFORE,
@@ -38,6 +33,7 @@ from steelyard.analysis.stats.change_point_test import (
     correlation,
     false_alarm_rate,
     inflation,
+    innovation_squares,
     normal_equivalent,
     normal_tail,
     threshold,
@@ -49,7 +45,6 @@ from steelyard.analysis.stats.session_means import (
     cut_outliers,
     summarize_sessions,
 )
-from steelyard.analysis.stats.step_fit import innovation_squares
 from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:
@@ -146,9 +141,7 @@ def find_changes(sessions: Sequence[Sequence[float]], *, series: int = 1) -> Cou
 
 
 def replay_nights(found: Sessions, cleaned: Cleaned, limit: float) -> tuple[list[Alarm], Cleaned]:
-    """Return the steps in the order in which they were reported, and the sessions without
-    drifts.
-    """
+    """Return the steps in the order of their reports, and the sessions without drifts."""
     import numpy as np
 
     n, begin, noise = len(found.x), 0, Noise()
@@ -179,9 +172,7 @@ def replay_nights(found: Sessions, cleaned: Cleaned, limit: float) -> tuple[list
 
 
 def drift_slope(found: Sessions, cleaned: Cleaned, begin: int, night: int) -> float | None:
-    """Return the slope per session of a line that fits sessions begin … night better than any
-    step.
-    """
+    """Return the slope per session of a line that fits begin … night better than any step."""
     import numpy as np
 
     n = night + 1 - begin
@@ -231,9 +222,7 @@ def fit_line(w: Floats, y: Floats) -> tuple[float, float, float]:
 
 
 def refine_places(found: Sessions, level: Cleaned, places: list[int]) -> list[int]:
-    """Move each step to where the sum of squares of its two segments is least, with today's
-    data.
-    """
+    """Move each step to where its two segments' sum of squares is least, with today's data."""
     refined = list(places)
     for number, position in enumerate(places):
         begin = refined[number - 1] if number else 0

@@ -20,7 +20,7 @@ from steelyard.analysis.stats.basics import (
     student_quantile,
     welch_degrees,
 )
-from steelyard.analysis.stats.grouped_mean import Groups, covariance, mean, residuals
+from steelyard.analysis.stats.grouped_runs import Groups, covariance, mean, residuals
 
 MIN_GROUPS = 3  # jobs of runs, and of transfers, on each side
 
@@ -36,9 +36,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A difference in seconds and its two terms; the shares add up to 1 and are not cut to 0 …
-    1.
-    """
+    """A difference in seconds and its two terms; shares add up to 1 and are not cut to 0 … 1."""
 
     difference_s: Estimate
     throughput_s: Estimate
@@ -113,9 +111,7 @@ def transfer_s(side: Side) -> float:
 
 
 def list_parts(side: Side) -> list[Part]:
-    """Return the contributions of the runs, whose seconds and bytes correlate, and the
-    transfers.
-    """
+    """Return the contributions of the runs, whose seconds and bytes correlate, and transfers."""
     rate, moved = mean(side.s_per_byte), mean(side.bytes_moved)
     seconds, carried = residuals(side.seconds), residuals(side.bytes_moved)
     runs = Part(
@@ -129,9 +125,7 @@ def list_parts(side: Side) -> list[Part]:
 
 
 def quantile(parts: Sequence[Part], a: float, b: float, confidence: float) -> float:
-    """Return Student's quantile with the degrees of freedom of this combination; 0 without
-    spread.
-    """
+    """Return Student's quantile with this combination's degrees of freedom; 0 without spread."""
     variances = [max(component.variance(a, b), 0.0) for component in parts]
     total = math.fsum(variances)
     if total <= 0:

@@ -25,7 +25,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE
-from steelyard.analysis.stats.grouped_overhead import Group, block_mean, compute_mean_error
+from steelyard.analysis.stats.grouped_runs import Group, block_mean, compute_mean_error
 from steelyard.analysis.stats.overhead import MIN_RUNS, ROUNDING
 
 if TYPE_CHECKING:

@@ -41,9 +41,7 @@ class Overhead:
     n_baseline: int
     method: str
     reason: str | None = None
-    design: str | None = (
-        None  # the independent units, in words; None: runs (see grouped_overhead.py)
-    )
+    design: str | None = None  # the independent units, in words; None: runs (see grouped_runs.py)
 
 
 def compute_overhead(
@@ -198,3 +196,23 @@ def compute_exact_overhead(
         return None
     value = (condition[0] - baseline[0]) / baseline[0]
     return Overhead(value, value, value, *counts, EXACT)
+
+
+def rate_overhead(plain: Overhead, inverse: Overhead) -> Overhead:
+    """Return `plain` with the numbers of `inverse`.
+
+    `inverse` compares the baseline's costs with the condition's, which is the ratio of the
+    rates.
+    """
+    if plain.value is None or inverse.low is None:
+        value = None if plain.value is None else inverse.value
+        reason = plain.reason or "the condition's rates differ too widely"
+        return replace(plain, value=value, low=None, high=None, method="none", reason=reason)
+    return replace(
+        plain,
+        value=inverse.value,
+        low=inverse.low,
+        high=inverse.high,
+        method=inverse.method,
+        reason=None,
+    )

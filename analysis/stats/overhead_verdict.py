@@ -61,7 +61,8 @@ class Evidence:
     p: float | None = None  # of a difference; None: no test exists, the interval decides
     family: int = 1  # number of comparisons
     margin: float | None = None  # the study's equivalence margin: 0.02 is ± 2 %
-    p_equivalent: float | None = None  # that the overhead is beyond the margin (equivalence.py)
+    # That the overhead is beyond the margin (hypothesis_tests.py).
+    p_equivalent: float | None = None
     p_non_inferior: float | None = None  # that it is beyond the margin on the worse side
 
     @property
@@ -79,9 +80,7 @@ class Evidence:
         return self.margin is not None and -self.margin < low and high < self.margin
 
     def is_non_inferior(self, side: Side | None, low: float, high: float) -> bool:
-        """Return whether both test and interval show that the overhead is not worse by the
-        margin.
-        """
+        """Return whether test and interval show that it is not worse by the margin."""
         is_significant = self.p_non_inferior is not None and self.p_non_inferior <= 1 - CONFIDENCE
         return is_significant and self.is_short_of_margin(side, low, high)
 
@@ -164,9 +163,7 @@ def format_counts(result: Overhead, has_spread: bool) -> str:
 def make_exact_verdict(
     result: Overhead, unit: str | None, better: str | None, metric: str | None, evidence: Evidence
 ) -> Verdict:
-    """Describe the overhead of counts that are the same in all runs of a side: no test is
-    needed.
-    """
+    """Describe the overhead of counts that are equal in all runs of a side: no test is needed."""
     value = result.value or 0.0
     counts = f"the same in all n = {result.n_condition} + {result.n_baseline} runs"
     if value == 0:

@@ -13,7 +13,7 @@ from steelyard.analysis.stats.basics import (
     student_quantile,
     variance,
 )
-from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS
+from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS
 
 MOST_REPEATS = 1_000_000
 MOST_DIFFERENCE = 1e6  # in standard deviations

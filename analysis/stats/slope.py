@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from steelyard.analysis.stats.basics import CONFIDENCE, check_values, student_quantile, variance
-from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS, block_mean
+from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS, block_mean
 from steelyard.analysis.stats.overhead import ROUNDING
 
 if TYPE_CHECKING:
@@ -233,9 +233,7 @@ class Levels:
 
 
 def group_levels(x: Floats, y: Floats) -> Levels:
-    """Summarize the values by place, so that 10,000 values at 100 places are fitted by 100
-    means.
-    """
+    """Summarize the values by place, so that 10,000 values at 100 places become 100 means."""
     import numpy as np
 
     places, where, counts = np.unique(x, return_inverse=True, return_counts=True)

@@ -140,9 +140,7 @@ FROM parts GROUP BY run_id, attempt, node ORDER BY run_id, attempt, node
 
 
 def compute_energy_shares(
-    connection: duckdb.DuckDBPyConnection,
-    idle: IdlePower = NOT_KNOWN,
-    ratio: float = RATIO,
+    connection: duckdb.DuckDBPyConnection, idle: IdlePower = NOT_KNOWN, ratio: float = RATIO
 ) -> list[EnergyShare]:
     """Return the share of every run, attempt and node in the table `samples`.
 

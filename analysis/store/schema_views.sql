@@ -57,7 +57,7 @@ metrics AS (
     ) AS m (metric, unit)
 )
 SELECT c.run_id, c.attempt, r.metric,
-    -- Of rates the harmonic mean (analysis/stats/harmonic_mean.py), where none is 0 or not finite.
+    -- Of rates the harmonic mean (analysis/stats/basics.py), where none is 0 or not finite.
     CASE
         WHEN any_value(r.better) = 'higher'
             AND (any_value(r.unit) LIKE '%/s' OR any_value(r.unit) LIKE '%_per_s')

@@ -34,9 +34,7 @@ class MeterReading:
 
 @dataclass(frozen=True, slots=True)
 class MeterDisagreement:
-    """Two meters of one part that differ more than their errors explain; joules of the same
-    time.
-    """
+    """Two meters of a part that differ more than their errors explain; joules of the same time."""
 
     run_id: str
     node: str

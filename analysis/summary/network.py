@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.stats.proportion import Share, wilson
+from steelyard.analysis.stats.basics import Share, wilson
 
 if TYPE_CHECKING:
     import duckdb

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean, median
 
 from steelyard.analysis.base.level_names import NODE
-from steelyard.analysis.stats.harmonic_mean import to_costs
+from steelyard.analysis.stats.basics import to_costs
 from steelyard.analysis.stats.node_contrasts import Contrast, compute_contrasts
 from steelyard.analysis.stats.overhead import MIN_RUNS
 from steelyard.analysis.summary.rows import Row

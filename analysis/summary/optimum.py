@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from steelyard.analysis.collect.network import FACTOR
-from steelyard.analysis.stats.harmonic_mean import to_costs
+from steelyard.analysis.stats.basics import to_costs
 from steelyard.analysis.stats.scaling import Choice, find_best_levels
-from steelyard.analysis.summary.factor_axes import Axis, find_axes
+from steelyard.analysis.summary.numeric_factors import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import compute_means_p, is_rate_row
 from steelyard.analysis.summary.summary import Summary, is_common
@@ -20,9 +20,7 @@ TIME_UNITS = frozenset(("s", "ms", "us", "µs", "ns"))
 
 @dataclass(frozen=True, slots=True)
 class Optimum:
-    """The best level of a factor in one metric, and the levels not shown to be worse than
-    another.
-    """
+    """The best level of a factor in one metric, and the levels not shown to be worse."""
 
     variant: str
     metric: str
@@ -111,9 +109,7 @@ def find_optima(summary: Summary, axis: Axis) -> Iterator[Optimum]:
 
 
 def is_reported_speed(row: Row) -> bool:
-    """Return whether a row is a main figure in time, or elapsed_s if the report shows it as
-    well.
-    """
+    """Return whether a row is a main figure in time, or elapsed_s if the report shows it."""
     is_elapsed = row.metric.name == "elapsed_s" and is_common(row.group.variant, "elapsed_s")
     return (row.metric.is_primary or is_elapsed) and is_speed_row(row)
 

@@ -17,8 +17,14 @@ import duckdb
 
 from steelyard.analysis.base import spark
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.stats.basics import CONFIDENCE, Interval, compute_ends, student_quantile
-from steelyard.analysis.stats.harmonic_mean import is_rate, rate_interval
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    Interval,
+    compute_ends,
+    is_rate,
+    rate_interval,
+    student_quantile,
+)
 from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.store import export
@@ -133,9 +139,7 @@ def summarize(study_dir: Path, engine: str, master: str | None = None) -> list[L
 
 
 def read_confidence(folder: Path) -> float:
-    """Return the confidence for intervals that hold 95 %; it is larger if a rule stopped the
-    study.
-    """
+    """Return the confidence for intervals that hold 95 %; larger if a rule stopped the study."""
     with duckdb.connect() as connection:
         path = quote_path(folder / "meta.parquet")
         (toml,) = connection.execute(f"SELECT toml FROM read_parquet({path})").fetchall()[0]

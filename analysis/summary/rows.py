@@ -1,9 +1,13 @@
-"""A row of the report: one metric of the runs of one variant under one condition."""
+"""A row of the report: one metric of the runs of one variant under one condition.
+
+A notebook displays rows as an HTML table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 
 from steelyard.analysis.stats.basics import CONFIDENCE, Interval, Outliers, Spread
 from steelyard.analysis.stats.effect_size import Effect
@@ -120,3 +124,24 @@ def format_row(row: Row) -> str:
     variant, label, metric, n, mean, verdict = format_cells(row)
     against = f", {verdict}" if verdict else ""
     return f"<row {variant} · {label} · {metric}: {mean}, n = {n}{against}>"
+
+
+MOST_ROWS = 100
+HEADINGS = ("benchmark", "condition", "metric", "n", "mean", "against the baseline")
+
+
+def format_html_table(rows: Sequence[Row]) -> str:
+    """Return an HTML table with the main figures first and at most MOST_ROWS rows."""
+    first = sorted(rows, key=lambda row: not row.metric.is_primary)[:MOST_ROWS]
+    lines = [
+        format_html_row("th", HEADINGS),
+        *(format_html_row("td", format_cells(row)) for row in first),
+    ]
+    more = len(rows) - len(first)
+    note = f"<p>… and {counted(more, 'more row')}: study.frame('means') has all</p>" if more else ""
+    return f"<table>{''.join(lines)}</table>{note}"
+
+
+def format_html_row(tag: str, texts: Sequence[str]) -> str:
+    """Return an HTML table row; names are escaped because users choose them."""
+    return f"<tr>{''.join(f'<{tag}>{escape(text)}</{tag}>' for text in texts)}</tr>"

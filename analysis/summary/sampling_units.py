@@ -14,27 +14,26 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.stats.basics import CONFIDENCE, Interval
+from steelyard.analysis.stats.basics import CONFIDENCE, Interval, is_rate, rate_interval, to_costs
 from steelyard.analysis.stats.effect_size import Effect, hedges, hedges_paired
-from steelyard.analysis.stats.equivalence import (
+from steelyard.analysis.stats.grouped_runs import (
+    MIN_BLOCKS,
+    block_mean,
+    mean_by_group,
+    overhead_by_block,
+    overhead_by_job,
+    paired_p,
+)
+from steelyard.analysis.stats.hypothesis_tests import (
     Sides,
     compute_past_margin_p,
     independent_sides,
     paired_sides,
     tost,
+    welch,
 )
-from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.grouped_overhead import (
-    MIN_BLOCKS,
-    block_mean,
-    overhead_by_block,
-    overhead_by_job,
-    paired_p,
-)
-from steelyard.analysis.stats.harmonic_mean import is_rate, rate_interval, rate_overhead, to_costs
 from steelyard.analysis.stats.number_format import is_never_negative
-from steelyard.analysis.stats.overhead import Overhead, compute_overhead
-from steelyard.analysis.stats.significance_tests import welch
+from steelyard.analysis.stats.overhead import Overhead, compute_overhead, rate_overhead
 from steelyard.jobscripts.plurals import counted
 
 if TYPE_CHECKING:

@@ -11,28 +11,25 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from steelyard.analysis.stats.basics import Estimate, Interval
-from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS
-from steelyard.analysis.stats.harmonic_mean import to_costs
+from steelyard.analysis.stats.basics import Estimate, Interval, to_costs
+from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS
 from steelyard.analysis.stats.number_format import format_level_number
 from steelyard.analysis.stats.overhead import TOO_CLOSE, Overhead
 from steelyard.analysis.stats.scaling import (
     Choice,
+    Curve,
+    Law,
     efficiency,
     find_largest_efficient,
+    fit_amdahl,
+    fit_gustafson,
+    fit_universal,
     one_sided_confidence,
     scaled_serial_fraction,
     serial_fraction,
     speed_up,
 )
-from steelyard.analysis.stats.scaling_laws import (
-    Curve,
-    Law,
-    fit_amdahl,
-    fit_gustafson,
-    fit_universal,
-)
-from steelyard.analysis.summary.factor_axes import parse_level_number
+from steelyard.analysis.summary.numeric_factors import parse_level_number
 from steelyard.analysis.summary.optimum import (
     ENERGY,
     Optimum,

@@ -59,9 +59,7 @@ def read_energy_metrics(connection: duckdb.DuckDBPyConnection, idle: IdlePower) 
 
 
 def read_idle_power(connection: duckdb.DuckDBPyConnection) -> dict[str, float]:
-    """Return the idle power in W that administrators configured, by node; the newest record
-    counts.
-    """
+    """Return the idle power in W that administrators configured, by node, of the newest record."""
     rows = connection.execute(
         """
         SELECT node, arg_max(watts, start_unix_s) FROM (
@@ -105,9 +103,7 @@ class Bounds:
     high: Interval | None
 
     def range_j(self) -> tuple[float, float] | None:
-        """Return the lowest and highest values that the means can have, with their 95 %
-        intervals.
-        """
+        """Return the lowest and highest value that the means' 95 % intervals allow."""
         if self.low is None or self.high is None:
             return None
         if self.low.low is None or self.high.high is None:

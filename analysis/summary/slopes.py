@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from steelyard.analysis.stats.significance_tests import holm
+from steelyard.analysis.stats.hypothesis_tests import holm
 from steelyard.analysis.stats.slope import LEVEL, Line, fit_slope
-from steelyard.analysis.summary.factor_axes import Axis, find_axes
+from steelyard.analysis.summary.numeric_factors import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import check_level
 from steelyard.analysis.summary.summary import Summary

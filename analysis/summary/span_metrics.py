@@ -119,9 +119,7 @@ def read_nodes(connection: duckdb.DuckDBPyConnection) -> dict[str, list[str]]:
 def read_used(
     connection: duckdb.DuckDBPyConnection, counter: str, times: dict[Key, float]
 ) -> dict[Key, float | None]:
-    """Return how much a counter grew in each span on each node, and put the lengths into
-    `times`.
-    """
+    """Return a counter's growth in each span on each node; put the lengths into `times`."""
     text = USED.format(
         all_spans=ALL_SPANS,
         nodes=NODES,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from steelyard.analysis.base import level_names
 from steelyard.analysis.base.benchmark_traits import has_time_order, is_elapsed_figure
-from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
+from steelyard.analysis.sources.pbs.job_starts import SERVER_LOG
 from steelyard.analysis.sources.study_files import Scaling, read_scaling
+from steelyard.analysis.stats.drift_and_warm_up import MIN_ITERATIONS
 from steelyard.analysis.stats.number_format import parse_percent
-from steelyard.analysis.stats.warm_up import MIN_ITERATIONS
 from steelyard.analysis.store import sample_store
 from steelyard.analysis.store.energy_shares import IdlePower
 from steelyard.analysis.summary import tags_and_programs
@@ -34,8 +34,8 @@ from steelyard.analysis.summary.span_metrics import UNITS as SPAN_UNITS
 from steelyard.analysis.summary.span_metrics import read_span_metrics
 from steelyard.analysis.summary.study_run import Condition, Run
 from steelyard.analysis.summary.tags_and_programs import Program, TagValue
-from steelyard.analysis.summary.usage_sources import Found as UsageSources
-from steelyard.analysis.summary.usage_sources import read_usage_sources
+from steelyard.analysis.summary.usage_scope import Found as UsageSources
+from steelyard.analysis.summary.usage_scope import read_usage_sources
 from steelyard.facts.quantities import METRICS
 from steelyard.jobscripts.plurals import counted, inflect
 
@@ -60,9 +60,8 @@ class Meta:
     factors: dict[str, list[Any]]
     scaling: Scaling | None = None
     equivalent: float | None = None  # smaller overheads in either direction count as none
-    tolerate: float | None = (
-        None  # how much worse a figure may be: tolerated_levels.py computes how far
-    )
+    # How much worse a figure may be: tolerated_levels.py computes how far.
+    tolerate: float | None = None
 
     @functools.cached_property
     def level_texts(self) -> level_names.Texts:
@@ -81,9 +80,7 @@ class Meta:
 
 
 def list_within_factors(meta: Meta) -> list[str]:
-    """Return the factors whose levels each have their own baseline: [baseline] within, and
-    nodes.
-    """
+    """Return the factors whose levels have own baselines: [baseline] within, and nodes."""
     named = meta.baseline or list(meta.factors) == [level_names.NODE]
     return [name for name in meta.factors if name not in meta.baseline] if named else []
 

@@ -15,6 +15,7 @@ from steelyard.analysis.base.benchmark_traits import elapsed_figures
 from steelyard.analysis.stats.basics import CONFIDENCE, find_outliers, median
 from steelyard.analysis.stats.basics import spread as spread_of
 from steelyard.analysis.stats.effect_size import Effect
+from steelyard.analysis.stats.hypothesis_tests import holm
 from steelyard.analysis.stats.number_format import format_unit
 from steelyard.analysis.stats.overhead import (
     EXACT,
@@ -25,12 +26,10 @@ from steelyard.analysis.stats.overhead import (
 )
 from steelyard.analysis.stats.overhead_verdict import Direction, Evidence, Verdict, make_verdict
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
-from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.store.energy_shares import IdlePower
-from steelyard.analysis.summary import notebook
 from steelyard.analysis.summary.gpu_and_pressure import GPU_ENERGY
 from steelyard.analysis.summary.interleaving import check_interleaving
-from steelyard.analysis.summary.rows import Counts, Group, Row
+from steelyard.analysis.summary.rows import Counts, Group, Row, format_html_table
 from steelyard.analysis.summary.sampling_units import (
     compare_means,
     compute_effect,
@@ -44,7 +43,7 @@ from steelyard.analysis.summary.shared_node_energy import METRICS as ENERGY_SHAR
 from steelyard.analysis.summary.shared_node_energy import Bounds, make_bounds_verdict
 from steelyard.analysis.summary.study_data import Metric, StudyData, list_within_factors, read_study
 from steelyard.analysis.summary.study_run import Condition, Run
-from steelyard.analysis.summary.total_scope import count_programs, describe_scope_difference
+from steelyard.analysis.summary.usage_scope import count_programs, describe_scope_difference
 
 NAME_ITS_UNIT = 'a count is compared exactly once its unit says so: unit = "count"'
 UNTESTED = "coarse: all pairs, or jobs, of a side are alike, and without a spread there is no test"
@@ -71,7 +70,7 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """Return what a notebook displays."""
-        return notebook.table(self.rows)
+        return format_html_table(self.rows)
 
     @property
     def variants(self) -> list[str]:
@@ -86,9 +85,7 @@ class Summary:
         return self.by_key.get((variant, label, metric))
 
     def compared_rows(self, primary: bool | None = None) -> list[Row]:
-        """Return rows with a verdict; `primary` selects a benchmark's main figures, or the
-        others.
-        """
+        """Return rows with a verdict; `primary`: main figures, or the others."""
         judged = [row for row in self.rows if row.verdict is not None]
         if primary is None:
             return judged

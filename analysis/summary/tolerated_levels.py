@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS
-from steelyard.analysis.stats.harmonic_mean import to_costs
+from steelyard.analysis.stats.basics import to_costs
+from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS
 from steelyard.analysis.stats.margin_crossing import Crossing, State, find_crossing
-from steelyard.analysis.summary.factor_axes import Axis, find_axes
+from steelyard.analysis.summary.numeric_factors import Axis, find_axes
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.sampling_units import (
     Groups,
@@ -67,9 +67,8 @@ def find_axis_tolerances(summary: Summary, axis: Axis, rows: Sequence[Row]) -> l
     """Return the tolerances of these rows over one axis; empty without `tolerate`."""
     meta = summary.data.meta
     share = meta.tolerate
-    if (
-        share is None or axis.factor not in meta.baseline
-    ):  # [baseline] within: each level has its own baseline
+    # [baseline] within: each level has its own baseline.
+    if share is None or axis.factor not in meta.baseline:
         return []
     baseline = str(meta.baseline[axis.factor])
     return [
@@ -87,9 +86,7 @@ def find_numeric_axes(factors: Mapping[str, Sequence[object]]) -> list[Axis]:
 
 
 def build_series(rows: Sequence[Row], axis: Axis, baseline: str) -> Iterator[Series]:
-    """Return a series per variant, metric and other levels; `baseline` is the text of that
-    level.
-    """
+    """Return a series per variant, metric and other levels; `baseline` is that level's text."""
     found: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
         own = str(row.group.condition.get(axis.factor))

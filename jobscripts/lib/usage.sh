@@ -5,7 +5,7 @@
 # job.sh starts its program by `sy_measured`, and steelyard-time measures it: KEY=VALUE lines in
 # ATTEMPT/usage.CLIENT.N. The usage of all shells and the children they waited for (`times`) is in
 # ATTEMPT/shell.CLIENT and shell.main. While the record has no more than that, no process of the program
-# was missed, and collect uses the program's figures (collect/command_usage.py).
+# was missed, and collect uses the program's figures (collect/run_output_import.py).
 
 # Run a command and measure it where steelyard-time is installed; the exit code is the command's.
 sy_measured() { # <command> <argument>...

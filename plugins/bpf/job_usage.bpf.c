@@ -4,14 +4,13 @@
  *
  * A task is
  * - a member, because its parent is one (on_new), because it was there when its job began
- *   (adopt.bpf.h), by its cgroup (cgroup_membership.bpf.h), or by its environment
- *   (environment_membership.bpf.h). It has a record in `tasks`, by its address in the kernel, and a
- *   place in its job's list;
+ *   (adopt.bpf.h), by its cgroup or by its environment (job_membership.bpf.h). It has a record
+ *   in `tasks`, by its address in the kernel, and a place in its job's list;
  * - ending (on_exit): what it has used so far is in its record;
  * - gone (on_free, sched_process_free): its counters do not change any more, and are added to its
  *   job's `ended`. That is the last event of its life, after its last switch and after it was
  *   waited for; until then its address is its own. The job's usage is `ended` and that of its
- *   living members (job_reading.bpf.h, reading_timer.bpf.h).
+ *   living members (job_reading.bpf.h).
  *
  * Where a kernel does not run us at the last event, what the task had used when it began to end is
  * taken instead, and counted (`missed`). Nothing here waits, and no map grows: a task for which
@@ -21,10 +20,8 @@
  */
 #include "members.bpf.h"
 #include "adopt.bpf.h"
-#include "cgroup_membership.bpf.h"
-#include "environment_membership.bpf.h"
+#include "job_membership.bpf.h"
 #include "job_reading.bpf.h"
-#include "reading_timer.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

@@ -18,7 +18,7 @@
  * there is room; 0: as layout.h has it. */
 int sy_loader_pin(const char *base, unsigned tasks, struct sy_error *err);
 
-/* What this kernel can (trial.c). */
+/* What this kernel can. */
 struct sy_bpf_trial {
 	bool right;		 /* a sampler must keep CAP_BPF */
 	struct sy_error message; /* that the kernel counts, or why it does not */

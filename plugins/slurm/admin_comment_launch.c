@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,7 +74,7 @@ static int start(const struct sy_config *config, const struct sy_step *step, int
 	sy_argument(&arguments, "--job-end");
 	if (access(path, X_OK) != 0)
 		return sy_fail_errno(err, errno, "cannot run %s", path);
-	return sy_spawn(&arguments, (int[SY_SPAWN_FDS]){in, out, complaints, -1}, err);
+	return sy_spawn(&arguments, (int[SY_SPAWN_FDS]){in, out, complaints, -1}, NULL, err);
 }
 
 static void write_comment(const struct sy_config *config, const struct sy_step *step,

@@ -4,7 +4,7 @@
 #define STEELYARD_SLURM_ADMIN_COMMENT_LAUNCH_H
 
 #include "config.h"
-#include "job/sampler_messages.h"
+#include "job/samplers.h"
 #include "step_identity.h"
 
 /* Whether this step's end is the moment: the batch step; in a job that has none, every step, on

@@ -1,19 +1,20 @@
 #include "conditions.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/file.h"
-#include "cold_cache.h"
 #include "job/conditions.h"
 #include "job/container_leftovers.h"
 #include "job_cgroup.h"
-#include "slurmctld_query.h"
 #include "netem/spec/spec.h"
 #include "options.h"
 #include "sampler_launch.h"
+#include "slurmctld_query.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #define SITES_PEERS 16 /* of the job: one of them may be at each site */
 /* Of all conditions of a step together, below Slurm's UnkillableStepTimeout (60 s) with what else
@@ -28,6 +29,63 @@
 static char refusal[1024];	     /* "": none */
 static char join_path[SY_PATH_SIZE]; /* cgroup.procs of the job's shaped traffic; "": none */
 static char canonical[SY_NETEM_SIZE];
+
+static void mark_path(char *path, size_t size, const struct sy_config *config,
+		      const struct sy_step *step)
+{
+	(void)snprintf(path, size, "%s/%s.%u.cold", config->node.run_dir, step->node, step->job_id);
+}
+
+/* Locked: another step waits until the caches are dropped, else it would begin with warm ones. */
+static int open_mark(const struct sy_config *config, const struct sy_step *step, int64_t until_ms,
+		     struct sy_error *err)
+{
+	char path[2 * SY_PATH_SIZE];
+	int fd, limit_ms;
+
+	mark_path(path, sizeof(path), config, step);
+	fd = open(path, O_CREAT | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return sy_fail_errno(err, errno, "cannot open %s", path);
+	limit_ms = sy_command_limit_ms(until_ms, SY_COLD_LIMIT_MS);
+	if (sy_lock(fd, limit_ms))
+		return fd;
+	(void)close(fd);
+	return sy_fail(err, "another step of the job has been dropping caches for %d s",
+		       limit_ms / 1000);
+}
+
+void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *step)
+{
+	char path[2 * SY_PATH_SIZE];
+
+	mark_path(path, sizeof(path), config, step);
+	(void)unlink(path);
+}
+
+/* --cache=cold, once on a node, before the job's first step there: drop the caches if the policy
+ * allows it to the user and no other step of the job has done it, and send the result to the
+ * sampler. A refused request is repeated by the next step. `until_ms`: as of struct sy_command_job.
+ */
+static int make_cache_cold(const struct sy_config *config, const struct sy_step *step,
+			   const struct sy_job_facts *facts, int64_t until_ms,
+			   struct sy_message_queue *queue, struct sy_error *err)
+{
+	cleanup_close int mark = open_mark(config, step, until_ms, err);
+	char done;
+	struct sy_command_job job = sy_slurm_command_job(config, step, facts);
+
+	if (mark < 0)
+		return -1;
+	if (read(mark, &done, 1) == 1)
+		return 0;
+	job.until_ms = until_ms;
+	if (sy_conditions_drop_caches(&job, sy_options.cvmfs_mb, queue, err) < 0)
+		return -1;
+	if (write(mark, "1", 1) != 1)
+		return sy_fail_errno(err, errno, "cannot note that caches were dropped");
+	return 0;
+}
 
 static void refuse(const char *option, const char *sentence)
 {
@@ -113,8 +171,7 @@ static void try_conditions(spank_t spank, const struct sy_config *config,
 	}
 	if (shapes)
 		start_netem(config, step, &facts, until_ms);
-	if (cold && !refusal[0] &&
-	    sy_cold_cache_make(config, step, &facts, until_ms, queue, &err) < 0)
+	if (cold && !refusal[0] && make_cache_cold(config, step, &facts, until_ms, queue, &err) < 0)
 		refuse("--cache=cold", err.text);
 }
 

@@ -1,5 +1,5 @@
-/* The conditions a job was asked to run under: put in place by the first step on a node that asks,
- * held until the job's end there (the extern step's exit), undone then.
+/* The conditions a job was asked to run under (network, cold cache): put in place by the first step
+ * on a node that asks, held until the job's end there (the extern step's exit), undone then.
  *
  * The one exception to "a job never fails because of us": what was asked for and cannot be had
  * stops the job, since a number measured under other conditions is worse than none. */
@@ -9,7 +9,8 @@
 #include <slurm/spank.h>
 
 #include "config.h"
-#include "job/sampler_messages.h"
+#include "job/samplers.h"
+#include "slurmctld_query.h"
 #include "step_identity.h"
 
 /* Start of a step other than the extern one: apply the conditions of its options. Waits until the
@@ -40,5 +41,8 @@ void sy_conditions_reap(const struct sy_config *config, const char *by);
 /* The job's end: what its runs in containers have left that were killed. Waits for its last
  * processes, some seconds, where there is anything. */
 void sy_conditions_remove_leftovers(const struct sy_config *config, const struct sy_step *step);
+
+/* At the job's start and end on this node: forget that its cache was made cold (--cache=cold). */
+void sy_cold_cache_forget(const struct sy_config *config, const struct sy_step *step);
 
 #endif

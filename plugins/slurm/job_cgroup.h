@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "job/cgroup_exit.h"
 #include "job/spawn.h"
 
 /* The job's cgroup in a text of /proc/PID/cgroup: where it begins, and its length; NULL: in none.

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "base/exec.h"
-#include "job/sampler_launch.h"
+#include "job/samplers.h"
 #include "job_cgroup.h"
-#include "sampler/bpf_loader.h"
+#include "sampler/kernel_count.h"
 
 struct sy_node_program sy_slurm_program(const struct sy_config *config)
 {

@@ -9,8 +9,8 @@
 #include <slurm/spank.h>
 
 #include "base/error.h"
+#include "job/conditions.h"
 #include "job/node_command.h"
-#include "job/scheduler_addresses.h"
 #include "step_identity.h"
 
 #define SY_SLURM_DAEMONS "slurmctld or slurmdbd"

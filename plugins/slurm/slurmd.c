@@ -2,9 +2,9 @@
 
 #include <slurm/spank.h>
 
+#include "allocation.h"
 #include "conditions.h"
 #include "config.h"
-#include "exclusive.h"
 #include "job/kernel_count.h"
 #include "sampler_launch.h"
 

@@ -50,60 +50,24 @@ int slurm_spank_init(spank_t spank, int ac, char **av)
 	return 0;
 }
 
-int slurm_spank_init_post_opt(spank_t spank, int ac, char **av)
-{
-	(void)ac;
-	(void)av;
-	if (spank_context() == S_CTX_REMOTE)
-		sy_stepd_start(spank);
-	return 0;
-}
+/* A callback of slurmstepd; some of them exist elsewhere, too. */
+#define IN_STEPD(callback, work)                                                                   \
+	int callback(spank_t spank, int ac, char **av)                                             \
+	{                                                                                          \
+		(void)spank;                                                                       \
+		(void)ac;                                                                          \
+		(void)av;                                                                          \
+		if (spank_context() == S_CTX_REMOTE)                                               \
+			work;                                                                      \
+		return 0;                                                                          \
+	}
 
-int slurm_spank_task_init_privileged(spank_t spank, int ac, char **av)
-{
-	(void)spank;
-	(void)ac;
-	(void)av;
-	if (spank_context() == S_CTX_REMOTE)
-		sy_conditions_join();
-	return 0;
-}
-
-int slurm_spank_task_init(spank_t spank, int ac, char **av)
-{
-	(void)ac;
-	(void)av;
-	if (spank_context() == S_CTX_REMOTE)
-		sy_stepd_child(spank);
-	return 0;
-}
-
-int slurm_spank_task_post_fork(spank_t spank, int ac, char **av)
-{
-	(void)ac;
-	(void)av;
-	if (spank_context() == S_CTX_REMOTE)
-		sy_stepd_task(spank);
-	return 0;
-}
-
-int slurm_spank_task_exit(spank_t spank, int ac, char **av)
-{
-	(void)ac;
-	(void)av;
-	if (spank_context() == S_CTX_REMOTE)
-		sy_stepd_task_exit(spank);
-	return 0;
-}
-
-int slurm_spank_exit(spank_t spank, int ac, char **av)
-{
-	(void)ac;
-	(void)av;
-	if (spank_context() == S_CTX_REMOTE)
-		sy_stepd_exit(spank);
-	return 0;
-}
+IN_STEPD(slurm_spank_init_post_opt, sy_stepd_start(spank))
+IN_STEPD(slurm_spank_task_init_privileged, sy_conditions_join())
+IN_STEPD(slurm_spank_task_init, sy_stepd_child(spank))
+IN_STEPD(slurm_spank_task_post_fork, sy_stepd_task(spank))
+IN_STEPD(slurm_spank_task_exit, sy_stepd_task_exit(spank))
+IN_STEPD(slurm_spank_exit, sy_stepd_exit(spank))
 
 int slurm_spank_slurmd_exit(spank_t spank, int ac, char **av)
 {

@@ -11,7 +11,7 @@
  *     task      the first task is forked: what slurmstepd has used until now is not the step's;
  *     child     in the task's own process: the conditions hold, or the task ends with exit code 4;
  *     task_exit the last task has ended: the step reports what its tasks have used
- *               (children_usage.h), and a job without a batch step gets its AdminComment
+ *               (sy_own_usage_read), and a job without a batch step gets its AdminComment
  *               (admin_comment_launch.h);
  *     exit      the batch step sets AdminComment; the extern step undoes conditions and ends the
  *               sampler.
@@ -22,7 +22,7 @@
  *
  * The plugin measures nothing itself and does not touch the record folder: it starts steelyard-node
  * and steelyard-slurmdb outside of the job (job/spawn.h), and sends the sampler messages
- * (job/sampler_messages.h, docs/formats.md part 4). */
+ * (job/samplers.h, docs/formats.md part 4). */
 #ifndef STEELYARD_SLURM_SPANK_STEELYARD_H
 #define STEELYARD_SLURM_SPANK_STEELYARD_H
 

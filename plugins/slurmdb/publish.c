@@ -6,7 +6,6 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <slurm/slurm.h>

@@ -11,9 +11,8 @@
  * Linked statically: it is brought into images whose C library may be any. */
 #include "base/clock.h"
 #include "base/descriptors.h"
-#include "base/quantities.h"
-#include "counters/command_process.h"
-#include "counters/command_usage.h"
+#include "base/samples.h"
+#include "counters/child_processes.h"
 #include "counters/processes.h"
 
 #include <errno.h>

@@ -11,11 +11,11 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "job/cgroup_exit.h"
 #include "job/conditions.h"
 #include "job/config.h"
-#include "job/control_sockets.h"
 #include "job/job_options.h"
+#include "job/samplers.h"
+#include "job/spawn.h"
 #include "sampler/control_socket.h"
 
 struct told {

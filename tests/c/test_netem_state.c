@@ -4,7 +4,6 @@
 
 #include "netem/netem.h"
 #include "netem/state.h"
-#include "record/stale_conditions.h"
 #include "record/unfinished_records.h"
 
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 #include "tap.h"
 
 #include "actors.h"
-#include "counters/processes.h"
 #include "counters/process_members.h"
-#include "counters/process_list.h"
+#include "counters/process_table.h"
+#include "counters/processes.h"
 
 #include <sys/syscall.h>
 

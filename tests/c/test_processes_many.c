@@ -2,8 +2,8 @@
  */
 #include "tap.h"
 
+#include "counters/process_table.h"
 #include "counters/processes.h"
-#include "counters/process_list.h"
 
 #include <signal.h>
 #include <sys/prctl.h>

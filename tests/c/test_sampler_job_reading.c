@@ -3,7 +3,7 @@
 #include "tap.h"
 
 #include "actors.h"
-#include "counters/process_reading.h"
+#include "counters/process_table.h"
 #include "record/record.h"
 #include "sampler/job_reading.h"
 #include "sampler/job_usage.h"

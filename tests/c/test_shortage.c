@@ -3,7 +3,7 @@
 #include "tap.h"
 
 #include "base/file.h"
-#include "counters/command_process.h"
+#include "counters/child_processes.h"
 #include "counters/netdev_inventory.h"
 #include "counters/process_alive.h"
 #include "meters/meters.h"

@@ -6,10 +6,10 @@
 #include "tap.h"
 
 #include "../../plugins/node/job/comment.c"
+#include "../../plugins/node/job/job_options.c"
 #include "../../plugins/slurm/config.c"
 #include "../../plugins/slurm/job_cgroup.c"
-#include "../../plugins/node/job/job_options.c"
-#include "base/sampling_rate.h"
+#include "base/samples.h"
 
 static char *format_comment(const struct sy_comment *comment)
 {

@@ -1,9 +1,8 @@
 /* Round-trip times: their statistics, and the kernel's answers as bytes and as they come. */
 #include "tap.h"
 
-#include "counters/inet_diag.h"
 #include "counters/job_connections.h"
-#include "counters/rtt_statistics.h"
+#include "counters/tcp_rtt.h"
 
 #include <arpa/inet.h>
 #include <linux/netlink.h>

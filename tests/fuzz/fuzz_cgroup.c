@@ -3,7 +3,7 @@
 #include "fuzz.h"
 
 #include "../../plugins/slurm/job_cgroup.c"
-#include "job/cgroup_exit.h"
+#include "job/spawn.h"
 
 static void must_lead_out(const char *text, sy_egress_rule rule)
 {

@@ -1,7 +1,7 @@
 /* Answers of the kernel by netlink: sockets (sock_diag) and qdiscs. */
 #include "fuzz.h"
 
-#include "counters/inet_diag.h"
+#include "counters/tcp_rtt.h"
 #include "netem/kernel/qdisc_snapshot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -2,9 +2,7 @@
  * line can be written, and is then read as the same. */
 #include "fuzz.h"
 
-#include "base/quantities.h"
-#include "base/sample_line.h"
-#include "base/sample_totals.h"
+#include "base/samples.h"
 
 static void say_again(const struct sy_columns *columns, const struct sy_line *line)
 {

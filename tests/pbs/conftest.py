@@ -22,7 +22,7 @@ import pytest
 
 from steelyard.analysis.base.errors import SteelyardError
 from steelyard.analysis.sources.pbs import pbs_commands
-from steelyard.analysis.sources.pbs.states import OVER, TORQUE
+from steelyard.analysis.sources.pbs.field_values import OVER, TORQUE
 from steelyard.wrappers.schedulers.pbs import doctor_checks
 from steelyard.wrappers.schedulers.pbs.dialects import OpenPbs, Torque
 

@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-from steelyard.analysis.base import fork_pool
+from steelyard.analysis.base import parallel_work
 
 from . import stand_ins
 from .submit.paper_slurm import finish_run, slurm, submitted, write_study  # noqa: F401 - fixtures
@@ -64,5 +64,5 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         for owner, name in STARTS:
             patches.enter_context(mock.patch.object(owner, name, refuse))
         patches.enter_context(mock.patch.object(subprocess, "run", run))
-        patches.enter_context(mock.patch.object(fork_pool, "can_fork", lambda: False))
+        patches.enter_context(mock.patch.object(parallel_work, "can_fork", lambda: False))
         return (yield)

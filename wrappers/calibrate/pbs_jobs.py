@@ -11,8 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from steelyard.analysis.sources.pbs import hook_totals, pbs_commands, qstat, states
-from steelyard.analysis.sources.pbs.accounting_cells import HOOK
+from steelyard.analysis.sources.pbs import field_values, hook_totals, pbs_commands
+from steelyard.analysis.sources.pbs.accounting_rows import HOOK
 from steelyard.analysis.sources.pbs.field_values import parse_duration_s, parse_nodes
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.calibrate import known_loads, limits
@@ -146,10 +146,10 @@ class PbsJobs(JobSystem):
         return self.known
 
 
-def parse_report(about: qstat.Job) -> Report:
+def parse_report(about: pbs_commands.Job) -> Report:
     """Return the report of the job's last start; PBS_NODENUM numbers its nodes in this order."""
     return Report(
-        about.get("job_state") in states.OVER,
+        about.get("job_state") in field_values.OVER,
         parse_duration_s(about.get("resources_used.walltime")),
         parse_nodes(about.get("exec_host")),
         dict(hook_totals.parse(about.get(HOOK)) or {}),

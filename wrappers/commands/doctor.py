@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from steelyard.analysis.sources.hostlist import expand_nodes
 from steelyard.analysis.sources.pbs import pbs_commands
+from steelyard.analysis.sources.slurm_field_values import expand_nodes
 from steelyard.wrappers.base import console, errors, options
 from steelyard.wrappers.base import programs as base_programs
 from steelyard.wrappers.base.doctor_check import Check

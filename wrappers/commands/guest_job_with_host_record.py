@@ -51,9 +51,9 @@ def main(args: argparse.Namespace) -> int:
         guest, find_host_record(args.host, guest), options.idle_power(args.idle_power)
     )
     if args.figure is not None:
-        from steelyard.analysis.figures.hypervisor_time_series import draw
+        from steelyard.analysis.figures.time_series import draw_host_and_guest
 
-        draw(joined, args.figure)
+        draw_host_and_guest(joined, args.figure)
     if args.json:
         console.print_json(as_json(joined))
     else:

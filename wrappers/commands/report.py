@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
     reduce_startup_cost()
     if args.preset:
         return report_preset(args, formats, exports)
-    from steelyard.analysis.report.json_document import document
+    from steelyard.analysis.report.export import document
     from steelyard.analysis.summary.summary import summarize
 
     folders = [studydir.resolve_study(one) for one in args.study or (None,)]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from steelyard.analysis.cluster import record_trust
+from steelyard.analysis.cluster import job_records
 from steelyard.analysis.collect.job_index import age_sort_key
 from steelyard.analysis.job import comment_builder
 from steelyard.analysis.job.job_view import JobView, find_records
@@ -125,13 +125,13 @@ def judge_job(found: PublishResult, rows: Sequence[AccountingRow], request: Publ
 
 def make_comment(found: PublishResult, view: JobView, own: dict[str, Any] | None) -> dict[str, Any]:
     """Return our value if the written comment misses some of it. A record is its user's file, so it
-    only adds to what root has written (analysis/cluster/record_trust.py)."""
+    only adds to what root has written (analysis/cluster/job_records.py)."""
     document = comment_builder.build_comment(view)
     ours = admin_comment.fill_in_defaults(document)
     if own is not None and not comment_builder.is_less_complete(own, ours):
         other = comment_builder.find_different_totals(own, ours)
         for name in other:
-            if own.get(name) is None or record_trust.is_consistent_with_comment(
+            if own.get(name) is None or job_records.is_consistent_with_comment(
                 name, ours[name], own[name], ours["nodes"]
             ):
                 continue

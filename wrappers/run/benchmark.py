@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from steelyard.analysis.stats.basics import CONFIDENCE
-from steelyard.analysis.stats.harmonic_mean import is_rate, mean_by_kind
+from steelyard.analysis.stats.basics import CONFIDENCE, is_rate, mean_by_kind
 from steelyard.jobscripts import parameters, registry
 from steelyard.jobscripts.errors import BenchmarkError
 from steelyard.wrappers.base.errors import MissingError, UsageError

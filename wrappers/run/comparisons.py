@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from steelyard.analysis.stats import number_format
 from steelyard.analysis.stats.basics import CONFIDENCE, find_outliers, median
-from steelyard.analysis.stats.grouped_overhead import MIN_BLOCKS, overhead_by_block
+from steelyard.analysis.stats.grouped_runs import MIN_BLOCKS, overhead_by_block
 from steelyard.analysis.stats.overhead import Overhead, compute_overhead
 from steelyard.wrappers.run.measurement import Measurement
 

@@ -17,8 +17,13 @@ from statistics import fmean
 from typing import BinaryIO
 
 from steelyard.analysis.sources.records import MEMORY_SOURCES, VERSION, find_number
-from steelyard.analysis.stats.basics import CONFIDENCE, mean_interval, spread
-from steelyard.analysis.stats.harmonic_mean import rate_interval, to_costs
+from steelyard.analysis.stats.basics import (
+    CONFIDENCE,
+    mean_interval,
+    rate_interval,
+    spread,
+    to_costs,
+)
 from steelyard.analysis.stats.number_format import is_never_negative
 from steelyard.wrappers.base import programs
 from steelyard.wrappers.base.errors import RUNS_FAILED, MissingError, UsageError

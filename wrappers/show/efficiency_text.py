@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from steelyard.analysis.job import gpu_energy, pressure
+from steelyard.analysis.job import job_totals, pressure
 from steelyard.analysis.job.usage import ACCOUNTING, Usage
 from steelyard.analysis.sources.records import MEMORY_SOURCES
 from steelyard.analysis.stats.number_format import format_binary
@@ -31,7 +31,7 @@ def print_efficiency(details: JobDetails) -> None:
         ("time", format_seconds(details.used.time.allocated), format_elapsed(details.used.time.used), format_share(details.used.time)),
     ]  # fmt: skip
     if allocation.gpus:
-        energy_j, _ = gpu_energy.sum_energy_or_reason([node.record for node in details.view.nodes])
+        energy_j, _ = job_totals.sum_energy_or_reason([node.record for node in details.view.nodes])
         rows.append(("GPUs", str(allocation.gpus), format_joules(energy_j), "–"))
     is_over = details.view.row is None or details.view.row.end_unix_s is not None
     console.print_table(HEADINGS, rows, title="asked and used" + ("" if is_over else ", so far"))

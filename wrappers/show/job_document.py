@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from steelyard.analysis.job import gpu_energy, pressure
+from steelyard.analysis.job import job_totals, pressure
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.show.job_data import JobDetails
 from steelyard.wrappers.show.node_usage import usage_minimum
@@ -126,7 +126,7 @@ def nodes_json(details: JobDetails) -> list[dict[str, object]]:
 
 def gpus_json(record: Record) -> dict[str, object] | None:
     """Return the GPUs; None if the node has none with an energy counter."""
-    found = gpu_energy.read_job_gpus(record)
+    found = job_totals.read_job_gpus(record)
     return None if found is None else asdict(found)
 
 

@@ -10,7 +10,7 @@ from steelyard.analysis.job import differences
 from steelyard.analysis.job.differences import Fact, Used
 from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.job.time_series import LEVELS, JobTimeSeries, Series
-from steelyard.analysis.sources import thinning_note
+from steelyard.analysis.sources import sample_csv
 from steelyard.analysis.stats.number_format import format_binary
 from steelyard.facts.quantities import METRICS
 from steelyard.wrappers.base import console
@@ -109,7 +109,7 @@ def print_courses(a: JobView, b: JobView) -> None:
 def describe_thinning(a: JobView, b: JobView) -> list[str]:
     """Return notes on jobs with thinned samples, in which a divergence is harder to see."""
     notes = ((name, note) for name, view in (("A", a), ("B", b)) for note in view.notes)
-    return [f"{name}: {note}" for name, note in notes if thinning_note.WORDS in note]
+    return [f"{name}: {note}" for name, note in notes if sample_csv.THINNED in note]
 
 
 def format_pair(a: JobTimeSeries, b: JobTimeSeries, name: str, letters: int) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from steelyard.analysis.job import gpu_energy
+from steelyard.analysis.job import job_totals
 from steelyard.analysis.job.job_view import JobView, NodeView
 from steelyard.analysis.sources.records import COUNTS_STOLEN_TIME
 from steelyard.analysis.stats.number_format import format_binary
@@ -127,14 +127,14 @@ def print_sampler(node: NodeView) -> None:
 def print_gpus(view: JobView) -> None:
     """Print the energy of GPUs on nodes whose GPUs have counters."""
     for node in view.nodes:
-        found = gpu_energy.read_job_gpus(node.record)
+        found = job_totals.read_job_gpus(node.record)
         if found is not None:
             terminal_text.print_wrapped(
                 f"energy of the job's GPUs on {node.node}: {format_gpus(found)}"
             )
 
 
-def format_gpus(found: gpu_energy.JobGpus) -> str:
+def format_gpus(found: job_totals.JobGpus) -> str:
     """Return, for example, `12.3 kJ (1 of 2: gpu-0)`."""
     if found.energy_j is None:
         return f"not known: {found.reason}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from steelyard.analysis.collect.level_checks import KERNEL_RELEASE, is_release_of
+from steelyard.analysis.collect.checks import KERNEL_RELEASE, is_release_of
 from steelyard.jobscripts.toml_table import shown
 from steelyard.wrappers.base.errors import MissingError
 from steelyard.wrappers.netem import kernel_support, sites

@@ -3,7 +3,7 @@
 The room has two uses.
 
 - `report STUDY --beside jungels2012` compares a study with the thesis: claims.csv, and the means of
-  appendices B to D (`paper`). `figures` draws every run of both on physical and virtual nodes.
+  appendices B to D. `paper` draws every run of both on physical and virtual nodes.
 - `report --preset jungels2012` is the thesis' own report, without a study: `thesis_measurements`
   reads its 6,581 printed values as a study, `conclusions` tests each conclusion comparison by
   comparison, `measurement_findings` are SP01 to SP05, `thesis_figures` redraws its figures, and

@@ -14,8 +14,8 @@ from steelyard.analysis.papers.claim_files import Facts, parse_facts, read_csv_r
 from steelyard.analysis.papers.conditions import has_facts
 from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER
 from steelyard.analysis.stats.basics import CONFIDENCE
+from steelyard.analysis.stats.hypothesis_tests import holm, welch_effective
 from steelyard.analysis.stats.overhead_verdict import Direction
-from steelyard.analysis.stats.significance_tests import holm, welch_effective
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Judged, Summary, judge_all
 

@@ -1,4 +1,7 @@
-"""Findings SP01 to SP05: what a reader must know before trusting the thesis' measurements."""
+"""Findings SP01 to SP05: what a reader must know before trusting the thesis' measurements.
+
+As a program it writes their list into docs/findings.md (`make docs`).
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import product
+from pathlib import Path
 
 from steelyard.analysis.findings.finding import Finding, Kind, Severity
+from steelyard.analysis.findings.registry import PAGE, format_table
 from steelyard.analysis.papers.jungels2012.conclusions import (
     HOLDS,
     NOT_SHOWN,
@@ -23,6 +28,7 @@ from steelyard.analysis.papers.jungels2012.thesis_measurements import (
     Series,
 )
 from steelyard.analysis.stats.basics import mean_interval
+from steelyard.jobscripts.docs import between, rewrite
 from steelyard.jobscripts.plurals import counted
 
 # Twice the standard error of a lag-1 correlation of n independent values, 1 / sqrt(n): Box &
@@ -295,3 +301,16 @@ def find_one_job(measurements: Measurements) -> Iterator[Finding]:
             for series, r in sorted(hit, key=lambda pair: -pair[1])
         ),
     )
+
+
+BEGIN = "<!-- from analysis/papers/jungels2012/measurement_findings.py: make docs -->"
+END = "<!-- end of what is from analysis/papers/jungels2012/measurement_findings.py -->"
+
+
+def update_page(page: str) -> str:
+    """Return docs/findings.md with the current list."""
+    return between(page, BEGIN, END, format_table(KINDS))
+
+
+if __name__ == "__main__":
+    rewrite(Path(PAGE), update_page)

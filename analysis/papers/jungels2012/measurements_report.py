@@ -47,9 +47,10 @@ from steelyard.analysis.report.export import (
     Relation,
     build_relation,
     build_study_content,
+    document,
+    figure_document,
 )
 from steelyard.analysis.report.figures import Draw, Job, start_drawing
-from steelyard.analysis.report.json_document import document, figure_document
 from steelyard.analysis.report.latex_tables import format_plain_table
 from steelyard.analysis.report.links import find_anchor, run_anchors
 from steelyard.analysis.report.page import Extra, Section
@@ -58,7 +59,6 @@ from steelyard.analysis.stats.number_format import MISSING, count_decimals, form
 from steelyard.analysis.summary.rows import Row
 from steelyard.analysis.summary.summary import Summary
 
-WHEN = "Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed"
 FIGURES = "published-figures"
 OUTCOMES = (HOLDS, IN_PART, FAILS, NOT_SHOWN)
 PLURAL = {HOLDS: "hold", IN_PART: "hold in part", FAILS: "do not hold", NOT_SHOWN: NOT_SHOWN}
@@ -110,7 +110,7 @@ class ThesisReport:
     def extra(self) -> Extra:
         """Return what the page has in addition to a study's own sections."""
         return Extra(
-            when=WHEN,
+            when="Published 2012-04-18 by G. M. Jungels, Purdue University; values as printed",
             answer=self.answer(),
             sections=[
                 conclusions_section(self),

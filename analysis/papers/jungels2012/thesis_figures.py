@@ -47,9 +47,7 @@ TESTS = {
 
 
 def thesis_draws(measurements: Measurements) -> Iterator[Callable[[], Drawing]]:
-    """Yield functions that draw a figure: file system tests by concurrent nodes, then
-    benchmarks.
-    """
+    """Yield functions that draw a figure: tests by concurrent nodes, then benchmarks."""
     for test, subject in TESTS.items():
         for at_once in FACTORS["concurrent_nodes"]:
             yield partial(filesystem_drawing, measurements, test, subject, at_once)

@@ -70,9 +70,7 @@ class Measurements:
 
 
 def read_measurements(folder: Path = FOLDER, equivalent: float | None = None) -> Measurements:
-    """Read the package's own files, or others of the same form; `equivalent` as in
-    build_summary().
-    """
+    """Read the package's own files, or others of that form; `equivalent` as in build_summary()."""
     series = read_series(folder)
     repeated = find_repeated_series(series)
     data = build_study_data([one for one in series if one.figure not in repeated])
@@ -150,9 +148,7 @@ def find_repeated_series(series: Sequence[Series]) -> dict[str, str]:
 
 
 def build_study_data(series: Sequence[Series]) -> StudyData:
-    """Return the study: iteration i on all nodes of a test is run i, with the mean over the
-    nodes.
-    """
+    """Return the study: iteration i on all nodes of a test is run i, the mean over nodes."""
     groups: dict[tuple[str, str], list[Series]] = {}
     for one in series:
         label = ", ".join(f"{factor}={level}" for factor, level in one.condition.items())

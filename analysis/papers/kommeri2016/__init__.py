@@ -2,7 +2,7 @@
 
 The room compares a study with this paper: with its claims, its three printed tables and its three
 figures. claims.csv, contradictions.csv and table1.csv to table3.csv have what the paper prints;
-`paper` selects the runs that measure the same, `figures` draws.
+`paper` selects the runs that measure the same, and draws.
 
 Claims are of the kinds that all papers share (overhead, order), and of two own ones. `slope` judges
 the slope of run time over delay, and needs a line of three delays or more. `throughput_share`

@@ -21,16 +21,11 @@ from steelyard.analysis.sources.accounting import (
     Allocation,
     StepRow,
 )
-from steelyard.analysis.sources.pbs import (
-    accounting_cells,
-    accounting_logs,
-    accounting_rows,
-    pbs_commands,
-    qstat,
-)
-from steelyard.analysis.sources.pbs.accounting_cells import FIELDS
+from steelyard.analysis.sources.pbs import accounting_logs, accounting_rows, pbs_commands
+from steelyard.analysis.sources.pbs.accounting_rows import FIELDS
 from steelyard.analysis.sources.pbs.field_values import (
     JOB_ID,
+    OPENPBS,
     JobId,
     parse_count,
     parse_duration_s,
@@ -38,13 +33,12 @@ from steelyard.analysis.sources.pbs.field_values import (
     split_job_id,
 )
 from steelyard.analysis.sources.pbs.job_starts import History
-from steelyard.analysis.sources.pbs.states import OPENPBS
 
 
 class Pbs:
     """The accounting of the server that the environment (PBS_DEFAULT, PBS_CONF_FILE) points to."""
 
-    fields: tuple[str, ...] = accounting_cells.FIELDS
+    fields: tuple[str, ...] = accounting_rows.FIELDS
     chunk_size = 10_000  # the logs are read once for all of them
     job_ids = re.compile(JOB_ID.pattern, re.ASCII)
     job_ids_description = (
@@ -90,9 +84,7 @@ class Pbs:
     def read_from_logs(
         self, requested: Sequence[JobId], since_unix_s: float
     ) -> tuple[list[AccountingRow], str]:
-        """Return the rows from the server's logs, and why they could not be read, or an empty
-        string.
-        """
+        """Return the rows from the server's logs, and why they could not be read, or ""."""
         log_folder = accounting_logs.find_log_folder()
         if log_folder is None:
             return [], "no accounting logs are to be read here (STEELYARD_PBS_ACCOUNTING)"
@@ -109,7 +101,7 @@ class Pbs:
         they waited.
         """
         open_ids = [r.job_id for r in found if r.state in WAITING_STATES and not r.waits_in_array]
-        qstat_jobs: dict[str, qstat.Job] | None = None
+        qstat_jobs: dict[str, pbs_commands.Job] | None = None
         if open_ids and pbs_commands.is_installed():
             with contextlib.suppress(MissingError):  # the logs suffice
                 qstat_jobs = pbs_commands.query_jobs(open_ids, self.time_out_s)
@@ -170,7 +162,7 @@ class Pbs:
 
     def parse_row(self, fields: Sequence[str]) -> AccountingRow:
         """See Accounting.parse_row."""
-        return accounting_cells.build_row(tuple(field or "" for field in fields))
+        return accounting_rows.build_row(tuple(field or "" for field in fields))
 
 
 def format_job_id(job: JobId) -> str:
@@ -197,7 +189,6 @@ def build_all_rows(histories: Sequence[History]) -> Iterator[AccountingRow]:
 
 NO_MEMORY = "none was asked for (Resource_List.mem)"
 NOT_ADDED_UP = "resources_used.walltime is 0: PBS had not added up what the job's nodes used, and cput is that of one"
-NO_LIMIT = "none was asked for (Resource_List.walltime)"
 
 
 def read_allocation(row: AccountingRow) -> Allocation:
@@ -210,12 +201,11 @@ def read_allocation(row: AccountingRow) -> Allocation:
     extra: dict[str, Any] = json.loads(cells["extra"] or "{}")
     memory = parse_size_bytes(format_field(extra, "Resource_List.mem"))
     limit = parse_duration_s(format_field(extra, "Resource_List.walltime"))
-    used = (
-        parse_size_bytes(format_field(extra, "resources_used.mem")) or None
-    )  # 0: the job ended before it was polled
+    # 0: the job ended before it was polled.
+    used = parse_size_bytes(format_field(extra, "resources_used.mem")) or None
     missing = {"memory_bytes": NO_MEMORY} if memory is None else {}
     if limit is None:
-        missing["time_limit_s"] = NO_LIMIT
+        missing["time_limit_s"] = "none was asked for (Resource_List.walltime)"
     cpu_s = parse_duration_s(format_field(extra, "resources_used.cput")) or None
     if cpu_s and is_one_node_only(row, format_field(extra, "resources_used.walltime")):
         cpu_s, missing["cpu_s"] = None, NOT_ADDED_UP

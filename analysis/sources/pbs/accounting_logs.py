@@ -29,10 +29,8 @@ from steelyard.analysis.sources.pbs.accounting_lines import (
 from steelyard.analysis.sources.pbs.field_values import JobId, split_job_id
 from steelyard.analysis.sources.pbs.job_starts import History, read_history
 
-VARIABLE = "STEELYARD_PBS_ACCOUNTING"
 BELOW_HOME = Path("server_priv/accounting")
 HOMES = ("/var/spool/pbs", "/var/spool/torque", "/var/lib/torque", "/var/spool/PBS")
-CONFIGURATION = "/etc/pbs.conf"
 NAME = re.compile(r"\d{8}(?:\.\w+)?", re.ASCII)
 OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 UNREAD = (".zst", ".lz4", ".lz", ".Z", ".zip")
@@ -48,7 +46,7 @@ TURNED_S = 600  # a stamp that is earlier by more than this shows the end of sum
 
 def find_log_folder() -> Path | None:
     """Return the folder of this machine's server logs, if this user may read it."""
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get("STEELYARD_PBS_ACCOUNTING")
     homes = [os.environ.get("PBS_HOME"), read_configured_home(), *HOMES]
     places = [Path(named)] if named else [Path(home) / BELOW_HOME for home in homes if home]
     return next((folder for folder in places if is_readable(folder)), None)
@@ -64,7 +62,7 @@ def is_readable(folder: Path) -> bool:
 
 def read_configured_home() -> str | None:
     """Return PBS_HOME of OpenPBS' configuration, or None."""
-    path = Path(os.environ.get("PBS_CONF_FILE") or CONFIGURATION)
+    path = Path(os.environ.get("PBS_CONF_FILE") or "/etc/pbs.conf")
     try:
         text = path.read_text("utf-8", "replace")
     except OSError:

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from steelyard.analysis.sources.pbs.accounting_cells import SERVER_LOG
 from steelyard.analysis.sources.pbs.accounting_lines import Line, Unreadable
-from steelyard.analysis.sources.pbs.field_values import parse_count, parse_epoch
-from steelyard.analysis.sources.pbs.states import NOT_BEGUN, OPENPBS, TORQUE
+from steelyard.analysis.sources.pbs.field_values import (
+    NOT_BEGUN,
+    OPENPBS,
+    TORQUE,
+    parse_count,
+    parse_epoch,
+)
 
+SERVER_LOG = "server log"  # a source of rows, as is qstat
 Fields = dict[str, str]
 
 

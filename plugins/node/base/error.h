@@ -1,9 +1,8 @@
 /* Room base: what all other rooms stand on, and which knows none of them: errors (here), clocks,
- * files below a root (file.h), folders that root writes into (trusted_folder.h), programs with a
- * time limit (exec.h), open descriptors (descriptors.h), JSON documents (json_document.h), columns
- * and totals (quantities.h) and lines of samples (sample_line.h, sample_totals.h), numbers,
- * checksums, capabilities (rights.h), and what the kernel offers before its headers name it
- * (kernel_uapi.h).
+ * files below a root and folders that root writes into (file.h), programs with a time limit
+ * (exec.h), open descriptors (descriptors.h), JSON documents (json_document.h), samples with their
+ * columns and totals (samples.h), numbers, hashes, capabilities (rights.h), and what the kernel
+ * offers before its headers name it (kernel_uapi.h).
  *
  * Its conventions hold in all rooms. Errors travel up as one value with a sentence; leaf functions
  * neither log nor exit. A function that can fail takes a `struct sy_error *` as its last argument

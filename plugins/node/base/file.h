@@ -1,4 +1,5 @@
-/* Reading small kernel files, under a root folder that tests may move.
+/* Reading small kernel files, under a root folder that tests may move; folders that only root can
+ * write into; locks.
  *
  * A root descriptor is that of "/" or of a recorded tree. Paths are given with their leading
  * slash and are resolved inside the root, absolute symbolic links included (openat2,
@@ -123,5 +124,22 @@ char *sy_read_all_at(int root, const char *path, size_t limit);
 /* True when `root` is the machine's own "/", so that instructions and system calls describe the
  * same machine. */
 bool sy_root_is_machine(int root);
+
+/* --- folders that root writes into while users look on: nothing a user names is followed --- */
+
+/* A word that may be a file's name: not empty, no '/', no control character, not beginning with a
+ * dot, at most 200 bytes. */
+bool sy_is_file_word(const char *word);
+
+/* 0: the folder is root's or ours, and nobody else can put anything into it. `what`: its name in
+ * the message. */
+int sy_folder_check(int fd, const char *what, struct sy_error *err);
+
+/* Open the folder `name` of `run_dir`, made first if `make`: a descriptor, or -1. */
+int sy_folder_below(const char *run_dir, const char *name, bool make, struct sy_error *err);
+
+/* Make the node's run folder (control sockets, states, the log) when it is missing: /run is empty
+ * after a boot. -1 when another user than root, or us, could write into it. */
+int sy_run_dir_make(const char *run_dir, struct sy_error *err);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/fnv_hash.h"
+#include "base/hash.h"
 #include "base/rights.h"
 #include "bpf/pins.h"
 #include "bpf/system_call.h"

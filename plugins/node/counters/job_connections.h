@@ -5,7 +5,7 @@
  * user are considered, where he is known: a step's daemon is root's. Those within the node
  * (loopback, or to its own address) are left out: they would drown the network.
  *
- * Listing costs far more than asking (inet_diag.h). So connections are listed only when the
+ * Listing costs far more than asking (tcp_rtt.h). So connections are listed only when the
  * kernel's count of TCP sockets has changed, when one of ours has gone, and every LIST_US; at most
  * once a second, so seldom that it takes 1/4000 of a CPU, and every 8 s while nothing of the job's
  * is new. Between that the known ones are asked for, with the same limits. What lived for less than
@@ -16,10 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/sample_line.h"
-#include "counters/inet_diag.h"
+#include "base/samples.h"
 #include "counters/processes.h"
-#include "counters/rtt_statistics.h"
+#include "counters/tcp_rtt.h"
 
 #define SY_MAX_CONNECTIONS 4096
 #define SY_ANY_USER	   ((uid_t)-1)

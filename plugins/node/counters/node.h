@@ -1,10 +1,9 @@
 /* Room counters: what the kernel has counted, read from its files and sockets; the sampler decides
  * what of it is the job's.
  *
- * - of a job: its cgroup (cgroup.h; where Slurm's holds more than the job, step_cgroups.h), its
- *   processes (processes.h, process_members.h, process_list.h, process_reading.h, process_state.h),
- *   and its TCP connections (job_connections.h);
- * - of a command that we start (command_process.h) and wait for: command_usage.h;
+ * - of a job: its cgroup and those of its steps (cgroup.h), its processes (processes.h,
+ *   process_members.h, process_table.h), and its TCP connections (job_connections.h);
+ * - of a command that we start and wait for: child_processes.h;
  * - of the whole node (this header): energy (meters/), network devices (netdev_inventory.h), TCP,
  *   pressure.
  *
@@ -18,8 +17,7 @@
 #ifndef STEELYARD_COUNTERS_NODE_H
 #define STEELYARD_COUNTERS_NODE_H
 
-#include "base/quantities.h"
-#include "base/sample_line.h"
+#include "base/samples.h"
 #include "counters/netdev_inventory.h"
 #include "meters/meters.h"
 

@@ -5,7 +5,7 @@
 #include "base/kernel_uapi.h"
 #include "counters/parse.h"
 #include "counters/process_alive.h"
-#include "counters/process_reading.h"
+#include "counters/process_table.h"
 
 #include <fcntl.h>
 #include <poll.h>

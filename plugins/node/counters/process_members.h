@@ -25,7 +25,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "counters/process_list.h"
+#include "counters/process_table.h"
 
 /* Find new processes of the job. */
 void sy_processes_discover(struct sy_processes *all);

@@ -4,8 +4,7 @@
 #include "base/file.h"
 #include "counters/process_alive.h"
 #include "counters/process_members.h"
-#include "counters/process_list.h"
-#include "counters/process_reading.h"
+#include "counters/process_table.h"
 
 #include <errno.h>
 #include <fcntl.h>

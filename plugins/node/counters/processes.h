@@ -1,6 +1,6 @@
 /* The living processes of a job, and what the job's steps have reported.
  *
- * Which processes are the job's: process_members.h. How one is read: process_list.h.
+ * Which processes are the job's: process_members.h. How one is read: process_table.h.
  *
  * Two sums come from here:
  * - reported: the final counters of roots (message `done`), and of tasks that a PBS daemon starts,
@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "counters/process_list.h"
+#include "counters/process_table.h"
 
 /* `max_fds`: how many descriptors may be kept open. */
 int sy_processes_init(struct sy_processes *all, pid_t self, pid_t parent, int max_fds,

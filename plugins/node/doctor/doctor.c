@@ -3,7 +3,6 @@
 
 #include "base/json_document.h"
 #include "record/record_files.h"
-#include "record/record_folder.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -3,10 +3,8 @@
 
 #include "base/file.h"
 #include "base/json_document.h"
-#include "base/trusted_folder.h"
 #include "record/record_files.h"
-#include "record/record_folder.h"
-#include "record/waiting_samplers.h"
+#include "record/unfinished_records.h"
 
 #include <errno.h>
 #include <fcntl.h>

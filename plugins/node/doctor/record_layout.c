@@ -2,7 +2,7 @@
 #include "doctor/doctor.h"
 
 #include "base/file.h"
-#include "record/record_folder.h"
+#include "record/record_files.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
 #include "doctor/doctor.h"
 
 #include "base/file.h"
-#include "record/record_folder.h"
+#include "record/record_files.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -15,14 +15,11 @@
 #include "job/accounting_report.h"
 #include "job/conditions.h"
 #include "job/config.h"
-#include "job/control_sockets.h"
 #include "job/kernel_count.h"
 #include "job/node_command.h"
 #include "job/node_log.h"
 #include "job/record_lookup.h"
-#include "job/run_dir.h"
-#include "job/sampler_launch.h"
-#include "job/sampler_messages.h"
+#include "job/samplers.h"
 #include "job/state.h"
 #include "netem/spec/spec.h"
 #include "sampler/control_socket.h"
@@ -375,16 +372,13 @@ static int begin_start(struct begin *b, struct sy_error *refusal)
 int sy_job_begin(struct sy_job_begin *job, struct sy_error *refusal)
 {
 	struct begin b = {.job = job, .state = SY_JOB_STATE_NONE, .queue = {.fd = -1}};
+	struct sy_job_end end = make_end(job);
 	struct sy_error err;
 	int result = 0;
 
 	if (job->parent > 0)
 		job->parent = sy_topmost(job->parent);
-	b.command = (struct sy_command_job){.program = {.path = job->program,
-							.run_dir = job->config.run_dir,
-							.egress = sy_egress_to_top},
-					    .node = job->node,
-					    .job_id = job->job_id};
+	b.command = sy_make_command_job(&end);
 	if (!sy_control_address(&b.control, job->config.run_dir, job->node, job->job_id))
 		(void)sy_fail(&err, "run_dir=%s is too long for a socket", job->config.run_dir);
 	else if (sy_run_dir_make(job->config.run_dir, &err) == 0 &&

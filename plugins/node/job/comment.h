@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#include "base/quantities.h"
+#include "base/samples.h"
 #include "job/job_options.h"
 
 /* Whether the job has the node for itself. */

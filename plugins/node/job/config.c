@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/sampling_rate.h"
-#include "base/trusted_folder.h"
+#include "base/samples.h"
 #include "netem/policy/policy.h"
 
 #define FILE_SIZE 65536

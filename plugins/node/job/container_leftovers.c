@@ -75,5 +75,5 @@ void sy_leftovers_sweep(const struct sy_node_program *program)
 	if (!has_entry(MARKS, MARK) || !find_program(program->path, path))
 		return;
 	begin_arguments(&arguments, program, path);
-	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL);
+	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL, NULL);
 }

@@ -17,10 +17,9 @@
 #include "job/accounting_report.h"
 #include "job/conditions.h"
 #include "job/container_leftovers.h"
-#include "job/control_sockets.h"
 #include "job/node_command.h"
 #include "job/node_log.h"
-#include "job/sampler_messages.h"
+#include "job/samplers.h"
 #include "sampler/control_socket.h"
 
 #define PATIENCE_MS 40000 /* for a begin of the same job */
@@ -29,7 +28,7 @@
 #define END_MS	  3500 /* for the sampler's last messages, and its own end */
 #define FOLDER_MS 1000
 
-struct sy_command_job sy_make_end_command(const struct sy_job_end *job)
+struct sy_command_job sy_make_command_job(const struct sy_job_end *job)
 {
 	return (struct sy_command_job){.program = {.path = job->program,
 						   .run_dir = job->config.run_dir,
@@ -40,7 +39,7 @@ struct sy_command_job sy_make_end_command(const struct sy_job_end *job)
 
 static void undo_conditions(const struct sy_job_end *job, const char *by)
 {
-	struct sy_command_job command = sy_make_end_command(job);
+	struct sy_command_job command = sy_make_command_job(job);
 	struct sy_error err;
 
 	if (sy_conditions_finish(&command, by, &err) < 0)
@@ -130,7 +129,7 @@ static void log_leftover(const char *line)
 
 static void remove_leftovers(const struct sy_job_end *job, const struct sy_job_state *state)
 {
-	struct sy_command_job command = sy_make_end_command(job);
+	struct sy_command_job command = sy_make_command_job(job);
 	const json_t *user = json_object_get(state->json, "user_id");
 
 	ending = job;
@@ -186,7 +185,7 @@ void sy_job_give_up(const struct sy_job_end *job, struct sy_job_state *state)
 
 void sy_job_sweep_leftovers(const struct sy_job_end *job)
 {
-	struct sy_command_job command = sy_make_end_command(job);
+	struct sy_command_job command = sy_make_command_job(job);
 	struct sy_error err;
 
 	if (sy_conditions_undo_stale(&command, "next job", &err) < 0)

@@ -2,8 +2,8 @@
  * hooks start a program: `steelyard-node job begin`, `end` and `sweep`. Slurm's plugin, which lives
  * in the job's own daemons, uses the same parts in its own order (plugins/slurm/spank_steelyard.h).
  *
- * begin (begin.c) starts the sampler as a process of its own (sampler_launch.h, spawn.h), sends it
- * what is known of the job (sampler_messages.h), and puts the network conditions and the cold cache
+ * begin (begin.c) starts the sampler as a process of its own (spawn.h), sends it what is
+ * known of the job (samplers.h), and puts the network conditions and the cold cache
  * in place (conditions.h). What it has begun is in a state file, locked while somebody works on it
  * (state.h): a second begin of the same job adds what is new, and an end or a sweep finds what to
  * undo. end (end.c) undoes the conditions, lets the sampler write its record, removes leftovers of
@@ -24,11 +24,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "counters/process_list.h"
+#include "counters/process_table.h"
+#include "job/conditions.h"
 #include "job/config.h"
 #include "job/job_options.h"
 #include "job/node_command.h"
-#include "job/scheduler_addresses.h"
 #include "job/state.h"
 
 #define SY_JOB_FIELDS 14
@@ -91,7 +91,7 @@ void sy_job_sweep_leftovers(const struct sy_job_end *job);
 
 /* --- between the files of this room --- */
 
-/* Whose commands an end or a sweep starts. */
-struct sy_command_job sy_make_end_command(const struct sy_job_end *job);
+/* Whose commands are started for the job. */
+struct sy_command_job sy_make_command_job(const struct sy_job_end *job);
 
 #endif

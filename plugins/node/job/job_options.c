@@ -1,6 +1,6 @@
 #include "job/job_options.h"
 
-#include "base/sampling_rate.h"
+#include "base/samples.h"
 #include "netem/spec/values.h"
 
 #include <inttypes.h>
@@ -202,14 +202,11 @@ bool sy_user_options_change_node(const struct sy_user_options *options)
 	return (options->has_netem && !options->netem.none) || options->cache == SY_CACHE_COLD;
 }
 
-static void copy_printable(char to[SHOWN_MAX + 4], const char *text)
+static void replace_unprintable(char *text)
 {
-	(void)snprintf(to, SHOWN_MAX + 4, "%.*s%s", SHOWN_MAX, text,
-		       strlen(text) > SHOWN_MAX ? "..." : "");
-	for (char *c = to; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
 }
 
 void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, const char *text,
@@ -218,7 +215,9 @@ void sy_format_option_fault(char *to, size_t size, enum sy_user_option which, co
 	const struct sy_user_option_fact *word = &sy_user_option_facts[which];
 	char printable[SHOWN_MAX + 4];
 
-	copy_printable(printable, text);
+	(void)snprintf(printable, sizeof(printable), "%.*s%s", SHOWN_MAX, text,
+		       strlen(text) > SHOWN_MAX ? "..." : "");
+	replace_unprintable(printable);
 	(void)snprintf(to, size, "--%s=%s: %.*s", word->name, printable, (int)size - SHOWN_MAX - 32,
 		       err->text);
 }
@@ -300,9 +299,7 @@ static int fail_request(const char *at, struct sy_error *err)
 	char printable[41];
 
 	(void)snprintf(printable, sizeof(printable), "%s", at);
-	for (char *c = printable; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
+	replace_unprintable(printable);
 	return sy_fail(err,
 		       "the request '%s': expected KEY=VALUE:KEY=VALUE…, KEY one of tag, "
 		       "sample-rate, netem, cache, of VALUE every byte but A-Z a-z 0-9 . "

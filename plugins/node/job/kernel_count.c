@@ -10,8 +10,8 @@
 #include "bpf/job.h"
 #include "bpf/pins.h"
 #include "job/config.h"
-#include "sampler/bpf_loader.h"
 #include "sampler/control_socket.h"
+#include "sampler/kernel_count.h"
 
 #define LOCK_MS 100 /* others hold it for less than one, or while they load */
 #define MADE_MS 100 /* by a sampler that has just been started; else by us, which takes 50 */

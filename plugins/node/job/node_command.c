@@ -28,7 +28,7 @@ void sy_finish_records(const struct sy_node_program *program, const char *node)
 	sy_begin_arguments(&arguments, program);
 	sy_argument(&arguments, "record");
 	sy_option(&arguments, "--unfinished", program->run_dir);
-	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, -1}, NULL);
+	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, complaints, -1}, NULL, NULL);
 }
 
 void sy_sweep_bpf(const struct sy_node_program *program, const char *bpf)
@@ -40,7 +40,7 @@ void sy_sweep_bpf(const struct sy_node_program *program, const char *bpf)
 	sy_begin_arguments(&arguments, program);
 	arguments.argv[0] = (char *)bpf;
 	sy_argument(&arguments, "sweep");
-	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL);
+	(void)sy_spawn(&arguments, (int[SY_SPAWN_FDS]){-1, -1, -1, -1}, NULL, NULL);
 }
 
 void sy_command_add_number(struct sy_command *command, const char *option, unsigned value)

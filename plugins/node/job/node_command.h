@@ -1,4 +1,4 @@
-/* Commands of steelyard-node that others start, but for the sampler (sampler_launch.h): those that
+/* Commands of steelyard-node that others start, but for the sampler (samplers.h): those that
  * apply conditions or undo them, whose answer is waited for, and sweeps. */
 #ifndef STEELYARD_JOB_NODE_COMMAND_H
 #define STEELYARD_JOB_NODE_COMMAND_H
@@ -6,11 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include <sys/un.h>
 
 #include "base/error.h"
-#include "counters/process_list.h"
-#include "job/cgroup_exit.h"
 #include "job/job_options.h"
 #include "job/spawn.h"
 

@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 #include "job/config.h"
-#include "job/run_dir.h"
 
 #include <fcntl.h>
 #include <stdarg.h>
@@ -28,15 +27,19 @@ int sy_log_open(const char *run_dir, const char *node)
 	return open_complaints(run_dir, node, O_WRONLY | O_APPEND | O_CREAT);
 }
 
+static void replace_controls(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < ' ')
+			*text = '?';
+}
+
 static void log_lines(char *text, void (*log_line)(const char *line))
 {
 	char *rest = NULL;
 
 	for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-		for (char *c = line; *c; c++) {
-			if ((unsigned char)*c < ' ')
-				*c = '?';
-		}
+		replace_controls(line);
 		log_line(line);
 	}
 }
@@ -70,10 +73,7 @@ void sy_log_write(const char *run_dir, const char *node, const char *job_id, con
 	va_start(list, format);
 	(void)vsnprintf(message, sizeof(message), format, list);
 	va_end(list);
-	for (char *c = message; *c; c++) {
-		if ((unsigned char)*c < ' ')
-			*c = '?';
-	}
+	replace_controls(message);
 	/* Not into another user's folder, who may have made any links there. */
 	if (sy_run_dir_make(run_dir, &err) == 0)
 		fd = sy_log_open(run_dir, node);

@@ -1,7 +1,7 @@
 #include "job/record_lookup.h"
 
 #include "base/file.h"
-#include "record/record_folder.h"
+#include "record/record_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>

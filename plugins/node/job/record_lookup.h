@@ -1,4 +1,4 @@
-/* Where records of a job lie, found without a listing of all of them (record/record_folder.h). */
+/* Where records of a job lie, found without a listing of all of them (record/record_files.h). */
 #ifndef STEELYARD_JOB_RECORD_LOOKUP_H
 #define STEELYARD_JOB_RECORD_LOOKUP_H
 

@@ -1,7 +1,7 @@
 #include "job/spawn.h"
 
 #include "base/descriptors.h"
-#include "job/cgroup_exit.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,105 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+void sy_egress_add(struct sy_egress *egress, const char *mount, const char *path, size_t length,
+		   const char *below)
+{
+	int needed;
+
+	if (egress->count >= SY_EGRESS_MAX)
+		return;
+	needed = snprintf(egress->paths[egress->count], sizeof(egress->paths[0]),
+			  "/sys/fs/cgroup%s%.*s%s/cgroup.procs", mount, (int)length, path, below);
+	/* A path that is cut leads elsewhere. */
+	if (needed >= 0 && (size_t)needed < sizeof(egress->paths[0]))
+		egress->count++;
+}
+
+void sy_egress_mount(char *mount, size_t size, const char *controllers)
+{
+	/* "name=systemd" is mounted as "systemd". */
+	(void)snprintf(mount, size, "/%s",
+		       strncmp(controllers, "name=", 5) == 0 ? controllers + 5 : controllers);
+}
+
+/* A process at the top stays there. */
+void sy_egress_to_top(struct sy_egress *egress, const char *controllers, const char *path)
+{
+	char mount[128];
+
+	if (strcmp(path, "/") == 0)
+		return;
+	if (*controllers) {
+		sy_egress_mount(mount, sizeof(mount), controllers);
+		sy_egress_add(egress, mount, "", 0, "");
+	} else {
+		sy_egress_add(egress, "", "", 0, "");
+		sy_egress_add(egress, "/unified", "", 0, "");
+	}
+}
+
+/* One line: ID:CONTROLLERS:PATH */
+static void read_cgroup_line(struct sy_egress *egress, char *line, sy_egress_rule rule)
+{
+	char *controllers = strchr(line, ':');
+	char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+	if (!path || path[1] != '/')
+		return;
+	*path++ = '\0';
+	rule(egress, controllers + 1, path);
+}
+
+void sy_egress_read(struct sy_egress *egress, const char *cgroups, sy_egress_rule rule)
+{
+	cleanup_free char *text = strdup(cgroups);
+	char *rest = NULL;
+
+	egress->count = 0;
+	for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line;
+	     line = strtok_r(NULL, "\n", &rest))
+		read_cgroup_line(egress, line, rule);
+}
+
+/* By this rule out of our own groups; before the fork, since it uses more than system calls. */
+static void find_egress(struct sy_egress *egress, sy_egress_rule rule)
+{
+	char text[8192];
+
+	egress->count = 0;
+	if (sy_read_path("/proc/self/cgroup", text, sizeof(text)) > 0)
+		sy_egress_read(egress, text, rule);
+}
+
+/* Go: system calls only. */
+static void leave_cgroup(const struct sy_egress *egress)
+{
+	for (size_t i = 0; i < egress->count; i++) {
+		int fd = open(egress->paths[i], O_WRONLY | O_CLOEXEC);
+
+		if (fd < 0)
+			continue;
+		if (write(fd, "0", 1) < 0) /* 0: the writer itself */
+			(void)fd;	   /* the next path may do */
+		(void)close(fd);
+	}
+}
+
+int sy_join_cgroup(const pid_t *pids, int count, const char *path, struct sy_error *err)
+{
+	cleanup_close int fd = open(path, O_WRONLY | O_CLOEXEC);
+	char text[16];
+
+	for (int i = 0; i < count; i++) {
+		int length = snprintf(text, sizeof(text), "%d", (int)pids[i]);
+
+		if (fd < 0 || write(fd, text, (size_t)length) != length)
+			return sy_fail_errno(err, errno, "process %d cannot be put into %s",
+					     (int)pids[i], path);
+	}
+	return 0;
+}
 
 #define VARIABLE_SIZE 1024
 
@@ -32,7 +131,10 @@ void sy_option(struct sy_arguments *to, const char *option, const char *value)
 	sy_argument(to, value);
 }
 
-void sy_restore_root(void)
+/* In a process that a daemon has just forked: a thread of slurmstepd takes the user's effective ids
+ * for a moment (24.11 and 26.05: when the extern step ends), and glibc gives them to all threads.
+ * What we start is root's whatever the moment. System calls only. */
+static void restore_root(void)
 {
 	if (getuid() != 0)
 		return;
@@ -51,8 +153,8 @@ struct start {
 
 static void leave_parent_scope(const struct start *start)
 {
-	sy_restore_root();
-	sy_leave_cgroup(start->egress);
+	restore_root();
+	leave_cgroup(start->egress);
 }
 
 /* In the grandchild, between fork and exec of a process with threads: system calls only. */
@@ -121,8 +223,8 @@ static int wait_for_child(pid_t child)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
-int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
-		 struct sy_error *err)
+int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
+	     struct sy_error *err)
 {
 	struct sy_egress egress = {.count = 0};
 	char variable[VARIABLE_SIZE];
@@ -140,7 +242,7 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 		return sy_fail_errno(err, errno, "cannot run node_program=%s", arguments->argv[0]);
 	copy_variable(variable, sizeof(variable), arguments->variable);
 	if (arguments->egress)
-		sy_egress_find(&egress, arguments->egress);
+		find_egress(&egress, arguments->egress);
 	if (pid && pipe2(pid_pipe, O_CLOEXEC) != 0)
 		return sy_fail_errno(err, errno, "cannot make a pipe");
 	start.pid_fd = pid_pipe[1];
@@ -157,12 +259,6 @@ int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FD
 		return sy_fail_errno(err, errno, "cannot start a process");
 	failure = wait_for_child(child);
 	return failure ? sy_fail_errno(err, failure, "cannot start a process") : 0;
-}
-
-int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
-	     struct sy_error *err)
-{
-	return sy_spawn_pid(arguments, fds, NULL, err);
 }
 
 /* "steelyard-node COMMAND: SENTENCE": the sentence of the last line. */
@@ -196,7 +292,7 @@ int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 		(void)close(out[1]);
 		return -1;
 	}
-	rc = sy_spawn(arguments, (int[SY_SPAWN_FDS]){-1, out[1], errors[1], -1}, err);
+	rc = sy_spawn(arguments, (int[SY_SPAWN_FDS]){-1, out[1], errors[1], -1}, NULL, err);
 	(void)close(out[1]);
 	(void)close(errors[1]);
 	pipes[0] = (struct sy_pipe){.fd = out[0], .text = answer->out, .size = answer->out_size};

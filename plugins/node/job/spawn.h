@@ -9,10 +9,19 @@
 #include <sys/types.h>
 
 #include "base/error.h"
-#include "job/cgroup_exit.h"
 
 #define SY_ARGUMENTS_MAX 512 /* a user may be in 128 groups, two words each */
 #define SY_SPAWN_FDS	 4
+#define SY_EGRESS_MAX	 48
+
+struct sy_egress {
+	size_t count;
+	char paths[SY_EGRESS_MAX][320]; /* cgroup.procs files, in the order to try */
+};
+
+/* The way out of one group, as a line of /proc/PID/cgroup has it: `controllers` is "" in version 2,
+ * `path` begins with "/". */
+typedef void (*sy_egress_rule)(struct sy_egress *egress, const char *controllers, const char *path);
 
 /* The arguments of a program; what `argv` points to must live until it was started. */
 struct sy_arguments {
@@ -29,18 +38,10 @@ void sy_argument(struct sy_arguments *to, const char *word);
 void sy_option(struct sy_arguments *to, const char *option, const char *value);
 
 /* Start argv[0] with fds[i] as its descriptor i (-1: /dev/null; for 3, none), a session of its own,
- * an environment of its own, and none of our descriptors. Returns when it is on its way. */
-int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS],
+ * an environment of its own, and none of our descriptors. Returns when it is on its way. `pid`: its
+ * process id, 0 where it is not known; or NULL. */
+int sy_spawn(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
 	     struct sy_error *err);
-
-/* The same, and its process id; 0: not known. */
-int sy_spawn_pid(const struct sy_arguments *arguments, const int fds[SY_SPAWN_FDS], pid_t *pid,
-		 struct sy_error *err);
-
-/* In a process that a daemon has just forked: a thread of slurmstepd takes the user's effective ids
- * for a moment (24.11 and 26.05: when the extern step ends), and glibc gives them to all threads.
- * What we start is root's whatever the moment. System calls only. */
-void sy_restore_root(void);
 
 /* A program's output. `out` is cut at its size and ended by NUL; `message` is the last line of
  * stderr. */
@@ -56,5 +57,24 @@ struct sy_spawn_output {
  * stderr. */
 int sy_spawn_and_read(const struct sy_arguments *arguments, int limit_ms,
 		      struct sy_spawn_output *answer, struct sy_error *err);
+
+/* --- which cgroups a process must leave, and moving processes between cgroups --- */
+
+/* Append MOUNT/PATH/cgroup.procs, MOUNT below /sys/fs/cgroup, of PATH `length` bytes. */
+void sy_egress_add(struct sy_egress *egress, const char *mount, const char *path, size_t length,
+		   const char *below);
+
+/* The mount point of a hierarchy of version 1, from /proc/PID/cgroup's second field. */
+void sy_egress_mount(char *mount, size_t size, const char *controllers);
+
+/* To the top of every hierarchy: out of whatever the scheduler or its daemon is kept in. */
+void sy_egress_to_top(struct sy_egress *egress, const char *controllers, const char *path);
+
+/* The same from a given text of /proc/PID/cgroup. */
+void sy_egress_read(struct sy_egress *egress, const char *cgroups, sy_egress_rule rule);
+
+/* Put processes into the group of a cgroup.procs: their children, which are the job's, inherit it.
+ */
+int sy_join_cgroup(const pid_t *pids, int count, const char *path, struct sy_error *err);
 
 #endif

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json_document.h"
-#include "base/trusted_folder.h"
 #include "counters/process_alive.h"
 
 #include <dirent.h>
@@ -11,7 +10,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"

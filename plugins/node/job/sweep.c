@@ -5,7 +5,7 @@
 #include "job/config.h"
 #include "job/kernel_count.h"
 #include "job/node_command.h"
-#include "record/waiting_samplers.h"
+#include "record/unfinished_records.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static void sweep_job(const struct sy_job_sweep *sweep, const char *job_id)
 /* Remove leftovers of killed samplers and killed loaders. */
 static void sweep_bpf(const struct sy_job_end *job)
 {
-	const struct sy_node_program program = sy_make_end_command(job).program;
+	const struct sy_node_program program = sy_make_command_job(job).program;
 	char path[SY_PATH_SIZE];
 	const char *bpf = sy_counted_program(true, job->program, path);
 

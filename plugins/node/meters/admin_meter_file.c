@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
-#include "base/trusted_folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

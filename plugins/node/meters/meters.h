@@ -19,8 +19,7 @@
 #ifndef STEELYARD_METERS_METERS_H
 #define STEELYARD_METERS_METERS_H
 
-#include "base/quantities.h"
-#include "base/sample_line.h"
+#include "base/samples.h"
 #include "meters/meter.h"
 #include "meters/readings_to_joules.h"
 #include "meters/slow_readings.h"

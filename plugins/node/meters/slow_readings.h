@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "base/quantities.h"
+#include "base/samples.h"
 #include "meters/readings_to_joules.h"
 
 #define SY_LAST_READING_US 200000 /* the job's end waits for it */

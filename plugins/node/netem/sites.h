@@ -11,7 +11,7 @@
 #define STEELYARD_NETEM_SITES_H
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "netem/kernel/tc_batch.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"

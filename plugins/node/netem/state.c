@@ -4,9 +4,8 @@
 #include "base/exec.h"
 #include "base/file.h"
 #include "base/json_document.h"
-#include "base/trusted_folder.h"
 #include "counters/process_alive.h"
-#include "counters/process_list.h"
+#include "counters/process_table.h"
 #include "netem/netem.h"
 
 #include <dirent.h>

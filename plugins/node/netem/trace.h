@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
-#include "base/sha256.h"
+#include "base/hash.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/spec.h"
 

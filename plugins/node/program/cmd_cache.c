@@ -5,8 +5,7 @@
 #include "netem/spec/values.h"
 #include "program/cold_cache.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <stdio.h>
 
@@ -116,10 +115,8 @@ int sy_cmd_cache(int argc, char **argv)
 	code = sy_command_read(&line, argc, argv, &arguments);
 	if (code >= 0)
 		return code;
-	if (!arguments.cold || optind != argc) {
-		(void)fputs(help, stderr);
-		return SY_EXIT_USAGE;
-	}
+	if (!arguments.cold || optind != argc)
+		return sy_command_usage(help);
 	if (check_policy(&arguments, &err) < 0)
 		return complain(&err, SY_EXIT_CONDITION);
 	return drop_caches(&arguments);

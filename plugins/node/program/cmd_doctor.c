@@ -1,10 +1,9 @@
 /* steelyard-node doctor: is everything in place on this node, and if not, what to do. */
-#include "base/json_document.h"
 #include "base/file.h"
 #include "doctor/doctor.h"
 #include "netem/policy/policy.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 #include "record/record_files.h"
 
 #include <stdio.h>

@@ -1,11 +1,9 @@
 /* steelyard-node job attach. */
-#include "job/control_sockets.h"
 #include "job/node_log.h"
-#include "job/sampler_messages.h"
+#include "job/samplers.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/job_config_options.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <stdint.h>
 
@@ -66,15 +64,12 @@ int sy_job_attach_command(int argc, char **argv)
 	static const struct sy_command_line line = {"job attach", help, table, parse_option};
 	static struct arguments arguments;
 	int code = sy_command_read(&line, argc, argv, &arguments);
-	struct sy_error err;
 
 	if (code >= 0)
 		return code;
 	if (optind < argc || !arguments.options.job_id || !arguments.options.node || !arguments.pid)
 		return sy_command_usage(help);
-	if (sy_job_options_resolve(&arguments.options, &err) < 0)
-		sy_log_write(arguments.options.config.run_dir, arguments.options.node,
-			     arguments.options.job_id, "%s", err.text);
+	sy_job_options_resolve(&arguments.options);
 	announce_process(&arguments);
 	return SY_EXIT_DONE;
 }

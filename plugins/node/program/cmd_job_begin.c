@@ -4,9 +4,7 @@
 #include "job/node_log.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/job_config_options.h"
-#include "program/option_parser.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 #include "record/message_grammar.h"
 
 #include <stdio.h>
@@ -233,15 +231,13 @@ static int run(struct arguments *arguments)
 {
 	struct sy_job_begin *job = &arguments->job;
 	struct sy_error err;
-	bool wrong = sy_job_options_resolve(&arguments->options, &err) < 0;
 
+	sy_job_options_resolve(&arguments->options);
 	job->config = arguments->options.config;
 	job->exclusive |= job->config.exclusive && !job->shared;
 	job->program = sy_job_options_program(&arguments->options);
 	job->job_id = arguments->options.job_id;
 	job->node = arguments->options.node;
-	if (wrong)
-		sy_log_write(job->config.run_dir, job->node, job->job_id, "%s", err.text);
 	if (arguments->request &&
 	    sy_request_read(arguments->request, parse_user_option, job, &err) < 0)
 		(void)snprintf(job->user_options.fault, sizeof(job->user_options.fault), "%s",
@@ -267,6 +263,5 @@ int sy_job_begin_command(int argc, char **argv)
 	if (optind == argc && arguments.options.job_id && arguments.options.node &&
 	    arguments.has_owner)
 		return run(&arguments);
-	(void)fputs(help, stderr);
-	return SY_EXIT_USAGE;
+	return sy_command_usage(help);
 }

@@ -2,8 +2,7 @@
 #include "job/config.h"
 #include "job/job_options.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <grp.h>
 #include <pwd.h>

@@ -1,9 +1,7 @@
 /* steelyard-node job end, job sweep. */
 #include "job/job.h"
-#include "job/node_log.h"
 #include "program/commands.h"
-#include "program/job_config_options.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,18 +85,14 @@ static int parse_option(int option, void *context, struct sy_error *err)
 static struct sy_job_end job_of(struct arguments *arguments)
 {
 	struct sy_job_options *options = &arguments->options;
-	struct sy_error err;
-	bool wrong = sy_job_options_resolve(options, &err) < 0;
-	struct sy_job_end job = {.config = options->config,
-				 .program = sy_job_options_program(options),
-				 .job_id = options->job_id ? options->job_id : "-",
-				 .node = options->node,
-				 .exit_status = arguments->exit_status,
-				 .exclusive = arguments->exclusive};
 
-	if (wrong)
-		sy_log_write(job.config.run_dir, job.node, job.job_id, "%s", err.text);
-	return job;
+	sy_job_options_resolve(options);
+	return (struct sy_job_end){.config = options->config,
+				   .program = sy_job_options_program(options),
+				   .job_id = options->job_id ? options->job_id : "-",
+				   .node = options->node,
+				   .exit_status = arguments->exit_status,
+				   .exclusive = arguments->exclusive};
 }
 
 int sy_job_end_command(int argc, char **argv)

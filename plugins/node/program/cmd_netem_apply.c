@@ -1,12 +1,11 @@
 /* steelyard-node netem apply: put a condition in place, print what was done. */
 #include "base/json_document.h"
-#include "counters/process_list.h"
+#include "counters/process_table.h"
 #include "netem/netem.h"
 #include "netem/policy/policy.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

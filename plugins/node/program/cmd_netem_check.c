@@ -3,8 +3,7 @@
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
-#include "program/policy_options.h"
+#include "program/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* steelyard-node netem finish, reap, clear: undoing. */
 #include "netem/netem.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
-#include "record/stale_conditions.h"
+#include "program/options.h"
+#include "record/unfinished_records.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* steelyard-node netem show: whose conditions are on this node. */
 #include "netem/netem.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "netem/sites.h"
 #include "netem/spec/spec.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

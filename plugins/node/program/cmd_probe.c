@@ -4,7 +4,7 @@
 #include "meters/idle_power_setting.h"
 #include "probe/probe.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

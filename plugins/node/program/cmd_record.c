@@ -1,10 +1,10 @@
 /* steelyard-node record: make or repair the record of a sampler that was killed. */
 #include "base/error.h"
-#include "base/json_document.h"
 #include "base/file.h"
+#include "base/json_document.h"
 #include "netem/netem.h"
-#include "program/option_parser.h"
 #include "program/commands.h"
+#include "program/options.h"
 #include "record/record.h"
 #include "record/record_files.h"
 #include "record/unfinished_records.h"
@@ -281,10 +281,8 @@ int sy_cmd_record(int argc, char **argv)
 	struct sy_error err;
 
 	for (int i = 1; i < argc; i += 2) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			(void)fputs(help, stdout);
-			return SY_EXIT_DONE;
-		}
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			return sy_command_help(help);
 		if (i + 1 < argc && !strcmp(argv[i], "--samples"))
 			samples = argv[i + 1];
 		else if (i + 1 < argc && !strcmp(argv[i], "--unfinished"))
@@ -292,10 +290,8 @@ int sy_cmd_record(int argc, char **argv)
 		else
 			samples = run_dir = NULL, i = argc;
 	}
-	if (!samples == !run_dir) {
-		(void)fputs(help, stderr);
-		return SY_EXIT_USAGE;
-	}
+	if (!samples == !run_dir)
+		return sy_command_usage(help);
 	if (run_dir)
 		return finish_all(run_dir);
 	if (run(samples, NULL, &err) < 0) {

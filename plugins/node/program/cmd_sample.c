@@ -1,10 +1,9 @@
 /* steelyard-node sample: measure a command, or the processes of a job. */
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/sampling_rate.h"
-#include "base/trusted_folder.h"
+#include "base/samples.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 #include "record/record_files.h"
 #include "sampler/kernel_count.h"
 #include "sampler/sampler.h"

@@ -1,7 +1,7 @@
 /* steelyard-node send: messages to a running sampler. */
 #include "base/file.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 #include "record/message_grammar.h"
 
 #include <errno.h>
@@ -90,14 +90,10 @@ int sy_cmd_send(int argc, char **argv)
 	cleanup_close int fd = -1;
 	struct sy_error err;
 
-	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-		(void)fputs(help, stdout);
-		return SY_EXIT_DONE;
-	}
-	if (argc < 4 || strcmp(argv[1], "--control") != 0) {
-		(void)fputs(help, stderr);
-		return SY_EXIT_USAGE;
-	}
+	if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")))
+		return sy_command_help(help);
+	if (argc < 4 || strcmp(argv[1], "--control") != 0)
+		return sy_command_usage(help);
 	if (check_all(argc - 3, argv + 3, &err) < 0)
 		return complain(&err, SY_EXIT_USAGE);
 	fd = open_socket(argv[2], &err);

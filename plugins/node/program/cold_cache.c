@@ -3,7 +3,6 @@
 #include "base/cvmfs.h"
 #include "base/exec.h"
 #include "base/file.h"
-#include "counters/parse.h"
 #include "job/conditions.h"
 
 #include <errno.h>

@@ -1,10 +1,9 @@
 /* steelyard-node, the program of a node: its commands and their verbs.
  *
  * Schedulers' plugins, prologues and hooks start it, administrators type it. main.c finds the
- * command, one file cmd_NAME.c each reads the options (option_parser.h; job_config_options.h and
- * policy_options.h have those that several share), calls the room that does the work, and prints
- * one JSON object on one line, or a document. Nothing is measured or changed in here but caches
- * (cold_cache.h).
+ * command, one file cmd_NAME.c each reads the options (options.h has those that several share),
+ * calls the room that does the work, and prints one JSON object on one line, or a document. Nothing
+ * is measured or changed in here but caches (cold_cache.h).
  *
  * A command returns an exit code (enum sy_exit): 0 done, 2 wrong usage, 3 something needed is
  * missing, 4 a condition cannot be applied, 1 a fault of ours. A complaint is one line on stderr,

@@ -1,9 +1,9 @@
 /* steelyard-node: what is this node, and what did this job use on it? */
 #include "base/descriptors.h"
 #include "base/json_document.h"
-#include "counters/command_process.h"
+#include "counters/child_processes.h"
 #include "program/commands.h"
-#include "program/option_parser.h"
+#include "program/options.h"
 
 #include <stdio.h>
 #include <string.h>

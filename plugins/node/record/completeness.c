@@ -1,6 +1,6 @@
 /* Whether a record lacks anything. The one rule: what its processes have used is complete
  * - where the kernel counted them (bpf) and none was still at work when the job ended, or
- * - where their cgroup's CPU and what steps have reported agree (counters/cpu_tolerance.h), or
+ * - where their cgroup's CPU and what steps have reported agree (sy_agreement_us), or
  * - where it is a command that was waited for, that left no process behind, and of whose processes
  *   samples show no more than was waited for.
  * Else it is not, and the reason has the gap in seconds, where a cgroup shows it. A task of a PBS
@@ -8,7 +8,7 @@
  * that named no process has none that could be missing. */
 #include "record/record.h"
 
-#include "counters/cpu_tolerance.h"
+#include "counters/cgroup.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Which of a node's accelerators are the job's, and the joules of those.
  *
  * Meters know no jobs. Tasks report which devices the scheduler has allocated to them, and which
- * the kernel lets them open (plugins/slurm/own_gpus.h); where neither is sure, it is not known. */
+ * the kernel lets them open (slurm/allocation.h); where neither is sure, it is not known. */
 #include "record/record.h"
 
 #include "base/json_document.h"

@@ -2,7 +2,7 @@
 
 #include "base/json_document.h"
 #include "base/number.h"
-#include "base/sampling_rate.h"
+#include "base/samples.h"
 #include "counters/parse.h"
 
 #include <ctype.h>

@@ -37,7 +37,7 @@ enum sy_word {
 	/* gpus LISTED OPEN DENIED: lists with commas, "-": none. LISTED: numbers, UUIDs, or
 	 * "shared"; OPEN, DENIED: devices below /dev. */
 	SY_WORD_GPUS,
-	SY_WORD_TOTALS, /* totals [NUMBER]: is answered, sampler/totals_answer.h */
+	SY_WORD_TOTALS, /* totals [NUMBER]: is answered, sampler/messages.h */
 	/* leave: `end` once no process named by `root` is left. Gone without it (--watch): the
 	 * record is incomplete. */
 	SY_WORD_LEAVE,

@@ -22,15 +22,11 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/json_document.h"
-#include "base/quantities.h"
-#include "base/sample_line.h"
-#include "base/sample_totals.h"
+#include "base/samples.h"
 #include "counters/cgroup.h"
-#include "counters/command_usage.h"
+#include "counters/child_processes.h"
 #include "counters/job_connections.h"
 #include "counters/node.h"
-#include "counters/processes.h"
 #include "meters/meters.h"
 #include "record/message_grammar.h"
 

@@ -1,5 +1,7 @@
-/* The files of one job on one node: NODE.START.json and .csv in its folder
- * below RECORD_DIR (record_folder.h).
+/* The files of a job below RECORD_DIR (docs/formats.md part 1): NODE.START.json and .csv in its
+ * folder JOB, or, where the folder's owner has put the mark into it, in YYYY-MM/DD/JOB, by the day
+ * in UTC of the record's START. One folder with a million names is slow to list and cannot be swept
+ * by age.
  *
  * Nothing a user names is followed: the folder must be ours or root's, writable by nobody else,
  * and no link; files are made new (O_EXCL). The temporary file of the record is made at the job's
@@ -11,11 +13,35 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "record/record.h"
-#include "record/record_folder.h"
 
+#define SY_RECORDS_MARK	 ".steelyard-records"
+#define SY_JOB_PATH_SIZE 256
+#define SY_DAY_S	 86400
+
+/* Whether the folder bears the mark: a regular file of root's or ours. */
+bool sy_records_are_marked(int top);
+
+/* The same by its path; what cannot be opened is not marked. */
+bool sy_records_by_day(const char *record_dir);
+
+/* True when the folder has a mark of its owner, whoever the owner is: with root_squash root may
+ * be mapped to nobody, and other users write. */
+bool sy_records_are_marked_by_owner(const char *record_dir);
+
+/* `2026-11/23/4711`, or `4711`: below the folder of records. */
+void sy_format_job_path(char job_path[SY_JOB_PATH_SIZE], bool by_day, const char *job_id,
+			time_t start);
+
+/* The job's folder below RECORD_DIR for a record that starts now. It is made when only RECORD_DIR
+ * exists. Returns a descriptor, or -1; `job_path` is the path below RECORD_DIR. */
+int sy_open_job_folder(const char *record_dir, const char *job_id, const char *node,
+		       char job_path[SY_JOB_PATH_SIZE], struct sy_error *err);
+
+/* The files of one job on one node. */
 struct sy_recordfile {
 	int dir;			 /* the job's folder, or -1 */
 	char job_path[SY_JOB_PATH_SIZE]; /* the existing folder below RECORD_DIR */

@@ -1,7 +1,7 @@
 #include "record/unfinished_records.h"
 
+#include "base/clock.h"
 #include "base/file.h"
-#include "base/trusted_folder.h"
 #include "record/record_files.h"
 
 #include <dirent.h>
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static int open_folder(const char *run_dir, bool make, struct sy_error *err)
@@ -101,7 +102,8 @@ static bool is_mark_of(const char *mark, const char *name)
 	return false;
 }
 
-bool sy_unfinished_has_job(const char *run_dir, const char *name)
+/* Whether a job's record on a node, `name` NODE.JOB, has still to be finished, by whomever. */
+static bool has_mark_of_job(const char *run_dir, const char *name)
 {
 	int folder = open_folder(run_dir, false, NULL);
 	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
@@ -119,4 +121,111 @@ bool sy_unfinished_exist(const char *run_dir)
 	cleanup_close int fd = -1;
 
 	return sy_unfinished_lock_next(run_dir, name, samples, sizeof(name), &fd);
+}
+
+#define PREFIX ".opening."
+
+static void format_own_name(char name[64])
+{
+	(void)snprintf(name, 64, PREFIX "%d", (int)getpid());
+}
+
+int sy_opening_begin(const char *run_dir)
+{
+	cleanup_close int folder = open_folder(run_dir, true, NULL);
+	char name[64];
+	int fd;
+
+	format_own_name(name);
+	fd = folder < 0 ? -1
+			: openat(folder, name,
+				 O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		(void)sy_lock(fd, 0);
+	return fd;
+}
+
+void sy_opening_end(const char *run_dir, int fd)
+{
+	cleanup_close int folder = fd < 0 ? -1 : open_folder(run_dir, false, NULL);
+	char name[64];
+
+	format_own_name(name);
+	if (folder >= 0)
+		(void)unlinkat(folder, name, 0);
+	if (fd >= 0)
+		(void)close(fd);
+}
+
+static bool is_waiting(int folder, const char *name, time_t now)
+{
+	cleanup_close int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct stat info;
+
+	if (fd < 0 || fstat(fd, &info) < 0 || now - info.st_mtime < SY_OPENING_S)
+		return false;
+	if (!sy_lock(fd, 0))
+		return true;
+	(void)unlinkat(folder, name, 0);
+	return false;
+}
+
+int sy_opening_count(const char *run_dir)
+{
+	int folder = open_folder(run_dir, false, NULL), count = 0;
+	cleanup_dir DIR *dir = folder < 0 ? NULL : fdopendir(folder);
+	const struct dirent *entry;
+	time_t now = time(NULL);
+
+	while (dir && (entry = readdir(dir)))
+		if (strncmp(entry->d_name, PREFIX, strlen(PREFIX)) == 0)
+			count += is_waiting(folder, entry->d_name, now);
+	return count;
+}
+
+#define KEEP_S 86400
+#define ENDING ".done.json"
+
+static bool is_old(const struct stat *info)
+{
+	time_t now = (time_t)sy_now_s(CLOCK_REALTIME);
+	time_t since_boot = (time_t)sy_now_s(CLOCK_BOOTTIME);
+
+	return info->st_mtime < now - KEEP_S || info->st_mtime < now - since_boot - 1;
+}
+
+/* Checked in addition to the age, since the wall clock may have been set: a file that a record
+ * still needs is kept. */
+static bool has_unfinished_record(const char *run_dir, const char *file)
+{
+	char name[256];
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(ENDING)), file);
+	return has_mark_of_job(run_dir, name);
+}
+
+/* States of network conditions are no stale files: netem/undo.h undoes them. */
+static bool is_stale(const char *run_dir, int folder, const char *name)
+{
+	struct stat info;
+
+	return name[0] != '.' && sy_ends_with(name, ENDING) &&
+	       fstatat(folder, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+	       is_old(&info) && !has_unfinished_record(run_dir, name);
+}
+
+int sy_stale_files(const char *run_dir, bool removes)
+{
+	struct dirent *entry;
+	char path[512];
+	int count = 0;
+	cleanup_dir DIR *dir = NULL;
+
+	(void)snprintf(path, sizeof(path), "%s/netem", run_dir);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir)))
+		if (is_stale(run_dir, dirfd(dir), entry->d_name) &&
+		    (!removes || unlinkat(dirfd(dir), entry->d_name, 0) == 0))
+			count++;
+	return count;
 }

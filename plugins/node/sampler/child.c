@@ -6,7 +6,7 @@
 #include "base/rights.h"
 #include "counters/process_members.h"
 #include "sampler/memory_footprint.h"
-#include "sampler/sample_output.h"
+#include "sampler/messages.h"
 #include "sampler/sample_taking.h"
 
 #include <signal.h>

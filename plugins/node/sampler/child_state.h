@@ -1,15 +1,33 @@
-/* The sampling child's state, and what its parent gives it. */
+/* The sampling child's state, what its parent gives it, and what both share. */
 #ifndef STEELYARD_SAMPLER_CHILD_STATE_H
 #define STEELYARD_SAMPLER_CHILD_STATE_H
 
+#include <stdatomic.h>
+
+#include "base/clock.h"
 #include "counters/job_connections.h"
 #include "counters/node.h"
+#include "meters/readings_to_joules.h"
 #include "record/record.h"
+#include "sampler/child_wait.h"
 #include "sampler/job_reading.h"
-#include "sampler/lifetime.h"
-#include "sampler/shared_memory.h"
-#include "sampler/wakeup.h"
-#include "sampler/wall_clock.h"
+#include "sampler/sample_buffer.h"
+
+#define SY_KIND_SIZE 3000 /* with the totals it fits into one answer */
+
+/* The page of memory that the sampler's two processes share. */
+struct sy_shared {
+	_Atomic unsigned current; /* which of the two was written whole */
+	struct sy_status status[2];
+	struct sy_tcp_counts tcp_counts; /* grow only: a reader may be one reading behind */
+	struct sy_sample_buffer lines;	 /* of samples */
+	char meter_reason[SY_MAX_ZONES]
+			 [SY_REASON_SIZE]; /* they have no value; as of the last sample */
+	_Atomic size_t notes_used;	   /* messages about the job, each ended by a NUL */
+	char notes[SY_NOTES_SIZE];
+	_Atomic unsigned kind_current; /* which of the two was written whole */
+	char kind[2][SY_KIND_SIZE];    /* the node's kind from the record, for answers */
+};
 
 /* Open files, and what else the parent has made before. */
 struct sy_child {
@@ -52,10 +70,6 @@ struct sy_sampler {
 	bool rights_settled; /* that to look into processes was given up, or must be kept */
 	bool end;
 };
-
-/* Act on all messages that wait (docs/formats.md part 4), of the control socket or of the parent.
- * Those about the job are passed to the parent, for the record. */
-void sy_sampler_listen(struct sy_sampler *s, int fd);
 
 /* The child's whole life: all it needs is open before it gives up its rights. */
 __attribute__((noreturn)) void sy_child_run(struct sy_child *child);

@@ -3,7 +3,6 @@
 #include "base/clock.h"
 #include "counters/job_connections.h"
 #include "counters/process_members.h"
-#include "sampler/job_cgroup_attribution.h"
 #include "sampler/job_usage.h"
 
 #include <time.h>
@@ -110,17 +109,17 @@ static void note_living(struct sy_job *job, int64_t at_us, uint64_t living_ns)
 	job->living[0] = (struct sy_living){at_us, (int64_t)living_ns / 1000};
 }
 
-/* Processes at work when the job ends, where no cgroup lets anybody end them with it. A process
- * that has ended since the earlier reading is not at work, however much it used; one that waits for
- * a CPU is, though it used nothing. A command may be too short for an earlier reading: then nobody
- * knows that what it left behind rests. */
-static int64_t count_survivors(const struct sy_job *job, bool end, int64_t now_us)
+/* Processes at work when the job ends, or when all its steps have, where no cgroup lets anybody end
+ * them with it. A process that has ended since the earlier reading is not at work, however much it
+ * used; one that waits for a CPU is, though it used nothing. A command may be too short for an
+ * earlier reading: then nobody knows that what it left behind rests. */
+static int64_t count_survivors(const struct sy_job *job, bool ended, int64_t now_us)
 {
 	const struct sy_bpf_answer *now = &job->kernel->now;
 	const struct sy_living *before = &job->living[now_us - job->living[0].at_us < REST_US];
 	bool of_job = job->period_us && !job->group_counts && !job->end_requested;
 
-	if (!end || !(of_job || job->exact) || (!before->at_us && !job->exact))
+	if (!ended || !(of_job || job->exact) || (!before->at_us && !job->exact))
 		return 0;
 	if (before->at_us && !now->runnable &&
 	    (int64_t)now->living_ns / 1000 - before->cpu_us < AT_WORK_US)
@@ -152,7 +151,7 @@ static bool read_by_kernel(struct sy_job *job, enum sy_reading reading, struct s
 	check_cgroup(job, reading, status);
 	sy_processes_keep_roots(&job->processes);
 	now_us = sy_now_us(CLOCK_MONOTONIC);
-	status->survivors = count_survivors(job, end, now_us);
+	status->survivors = count_survivors(job, compared, now_us);
 	note_living(job, now_us, job->kernel->now.living_ns);
 	sy_kernel_count_report(job->kernel, status);
 	read_counted_cpu(job, compared, end, group_us, &total, line, status);

@@ -8,7 +8,7 @@
 #ifndef STEELYARD_SAMPLER_JOB_READING_H
 #define STEELYARD_SAMPLER_JOB_READING_H
 
-#include "sampler/job_state.h"
+#include "sampler/job_usage.h"
 
 /* The job's processes are the descendants of `pid`. `faults`, `since_ns`: as in
  * sy_kernel_count_add_root. */

@@ -14,8 +14,9 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "base/error.h"
 #include "bpf/job.h"
-#include "counters/process_list.h"
+#include "counters/process_table.h"
 #include "record/record.h"
 
 struct sy_kernel_count {
@@ -89,5 +90,9 @@ void sy_kernel_count_report(const struct sy_kernel_count *kernel, struct sy_stat
 
 /* The last sample's CPU time, divided into user and system time as ticks divide it. */
 void sy_kernel_count_split(const struct sy_kernel_count *kernel, struct sy_status *status);
+
+/* --- steelyard-bpf, as samplers run it --- */
+
+#define SY_LOADER "steelyard-bpf" /* beside steelyard-node */
 
 #endif

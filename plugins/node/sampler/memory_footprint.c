@@ -1,7 +1,7 @@
 #include "sampler/memory_footprint.h"
 
 #include "base/file.h"
-#include "base/sample_line.h"
+#include "base/samples.h"
 #include "counters/parse.h"
 
 #include <link.h>

@@ -7,11 +7,10 @@
 #include "meters/meters.h"
 #include "probe/probe.h"
 #include "record/unfinished_records.h"
-#include "record/waiting_samplers.h"
 #include "sampler/child_state.h"
 #include "sampler/control_socket.h"
 #include "sampler/memory_footprint.h"
-#include "sampler/totals_answer.h"
+#include "sampler/messages.h"
 
 #include <errno.h>
 #include <poll.h>

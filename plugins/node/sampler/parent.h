@@ -9,12 +9,12 @@
 #include <sys/signalfd.h>
 #include <sys/types.h>
 
-#include "counters/command_usage.h"
+#include "base/clock.h"
+#include "counters/child_processes.h"
 #include "record/record.h"
 #include "record/record_files.h"
+#include "sampler/child_state.h"
 #include "sampler/kernel_count.h"
-#include "sampler/shared_memory.h"
-#include "sampler/wall_clock.h"
 
 struct sy_parent {
 	struct sy_sampling *sampling;

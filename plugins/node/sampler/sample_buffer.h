@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/sample_line.h"
+#include "base/samples.h"
 
 #define SY_SAMPLE_BUFFER_US   1000000 /* how long a line may wait */
 #define SY_SAMPLE_BUFFER_SIZE (2 * SY_LINE_SIZE)

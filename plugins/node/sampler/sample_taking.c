@@ -2,12 +2,165 @@
 
 #include "base/clock.h"
 #include "base/rights.h"
+#include "bpf/job.h"
 #include "sampler/job_usage.h"
-#include "sampler/kernel_timer_samples.h"
-#include "sampler/sample_output.h"
 
 #include <poll.h>
+#include <stdatomic.h>
 #include <time.h>
+
+void sy_sampler_publish(struct sy_sampler *s, int64_t now_us)
+{
+	unsigned next = !atomic_load(&s->child->shared->current);
+
+	/* The clock of this process' CPU time is a system call: a value of a second ago will do. */
+	if (now_us - s->cpu_at_us >= 1000000 || s->status.finished) {
+		s->status.cpu_ns = sy_now_us(CLOCK_PROCESS_CPUTIME_ID) * 1000;
+		s->cpu_at_us = now_us;
+	}
+	s->child->shared->status[next] = s->status;
+	atomic_store(&s->child->shared->current, next);
+}
+
+void sy_sampler_write(struct sy_sampler *s, int64_t now_us)
+{
+	int64_t begun_us = sy_now_us(CLOCK_MONOTONIC), took_us;
+
+	if (s->child->csv_fd < 0)
+		return;
+	s->status.lost += sy_sample_buffer_flush(&s->child->shared->lines, s->child->csv_fd, now_us,
+						 &s->status.lost_errno);
+	took_us = sy_now_us(CLOCK_MONOTONIC) - begun_us;
+	if (took_us > SY_STALL_US && took_us > s->stalled_us)
+		s->stalled_us = took_us;
+}
+
+/* Add the line to the sums and the file. `next_us`: when the next one may be. */
+static void add_line(struct sy_sampler *s, int64_t now_us, int64_t next_us)
+{
+	struct sy_sample_buffer *lines = &s->child->shared->lines;
+
+	if (s->child->csv_fd >= 0) {
+		sy_sample_buffer_add(
+		    lines, sy_format_line(&s->columns, &s->line, sy_sample_buffer_room(lines)));
+		if (s->end || !s->period_us || sy_sample_buffer_is_due(lines, next_us))
+			sy_sampler_write(s, now_us);
+	}
+	sy_sums_add(&s->status.sums, &s->line);
+}
+
+#define WAKE_US	  1000000 /* how long lines may wait */
+#define MOST_US	  500000  /* with longer periods the child may as well wake up and read */
+#define MARGIN_US 1000	  /* after a reading that is due when we wake up */
+
+static int64_t wake_us(const struct sy_sampler *s)
+{
+	int64_t limit = sy_meters_max_period_us(&s->child->node->meters);
+	int64_t wake = sy_bpf_patience_us(s->period_us);
+
+	if (wake > WAKE_US)
+		wake = WAKE_US;
+	if (limit && wake > limit)
+		wake = limit;
+	return wake > s->period_us ? wake - wake % s->period_us : s->period_us;
+}
+
+/* A reading that was too late for its deadline, or lost, leaves a gap. */
+static int64_t count_missed(const struct sy_sampler *s, int64_t elapsed_us)
+{
+	int64_t gap_us = elapsed_us - s->status.sums.last.cell[SY_ELAPSED];
+
+	return gap_us > s->period_us ? (gap_us + s->period_us / 2) / s->period_us - 1 : 0;
+}
+
+static void set_line(struct sy_sampler *s, const struct sy_bpf_tick *tick)
+{
+	int64_t at_us = (int64_t)(tick->at_ns / 1000);
+
+	s->line = s->status.sums.last;
+	s->line.cell[SY_ELAPSED] = at_us - s->start_us;
+	s->line.cell[SY_UNIX] = at_us + s->ticking.wall_us;
+	s->line.cell[SY_RTT] = SY_UNKNOWN;
+	sy_job_set_tick(&s->job, tick, &s->line, &s->status);
+	s->status.missed_deadlines += count_missed(s, s->line.cell[SY_ELAPSED]);
+	s->ticking.last_us = at_us;
+}
+
+static void write_tick(void *context, const struct sy_bpf_tick *tick)
+{
+	struct sy_sampler *s = context;
+
+	if (s->ticking.is_waiting) {
+		set_line(s, &s->ticking.tick);
+		add_line(s, 0, 0);
+	}
+	s->ticking.tick = *tick;
+	s->ticking.is_waiting = true;
+}
+
+/* The last tick gets the values that are read now. */
+static void finish_ticks(struct sy_sampler *s, int64_t now_us)
+{
+	set_line(s, &s->ticking.tick);
+	s->ticking.is_waiting = false;
+	sy_node_read(s->child->node, now_us, false, &s->line);
+	sy_job_read_with_ticks(&s->job, &s->line, &s->status);
+	s->line.cell[SY_RTT] = sy_tcp_read(&s->tcp, &s->job.processes, now_us, false);
+	s->status.tcp = s->tcp.status;
+	add_line(s, now_us, now_us + WAKE_US);
+	sy_meters_report(&s->child->node->meters, now_us, false, s->status.meter,
+			 s->child->shared->meter_reason);
+	sy_kernel_count_report(s->child->kernel, &s->status);
+	sy_sampler_publish(s, now_us);
+}
+
+static bool write_ticks(struct sy_sampler *s)
+{
+	int64_t now_us = sy_now_us(CLOCK_MONOTONIC);
+	bool some;
+
+	s->ticking.wall_us = sy_wall_us(&s->wall) - now_us;
+	s->status.clock_steps = s->wall.steps;
+	s->status.clock_step_us = s->wall.step_us;
+	(void)sy_bpf_read_ticks(&s->child->kernel->bpf, write_tick, s);
+	some = s->ticking.is_waiting;
+	if (some)
+		finish_ticks(s, now_us);
+	return some;
+}
+
+/* Write the kernel's samples: true when it continues. */
+static bool continue_kernel_samples(struct sy_sampler *s)
+{
+	int64_t margin_us = s->period_us / 4 < MARGIN_US ? s->period_us / 4 : MARGIN_US;
+
+	if (!s->ticking.on || !write_ticks(s) || !sy_job_is_counted_by_kernel(&s->job))
+		return false;
+	s->next_us = s->ticking.last_us + wake_us(s) + margin_us;
+	return true;
+}
+
+/* Write the kernel's samples and stop it. */
+static void stop_kernel_samples(struct sy_sampler *s)
+{
+	if (!s->ticking.on)
+		return;
+	(void)sy_bpf_set_ticks(&s->child->kernel->bpf, 0);
+	s->ticking.on = false;
+	(void)write_ticks(s);
+}
+
+/* Let the kernel take samples, where it can. */
+static void start_kernel_samples(struct sy_sampler *s)
+{
+	struct sy_bpf *bpf = &s->child->kernel->bpf;
+
+	if (s->end || !s->period_us || s->period_us > MOST_US || !bpf->ticks ||
+	    !sy_job_is_counted_by_kernel(&s->job) || sy_bpf_set_ticks(bpf, s->period_us) < 0)
+		return;
+	s->ticking.on = true;
+	s->next_us = sy_now_us(CLOCK_MONOTONIC) + wake_us(s);
+}
 
 /* Round-trip times, into the line. */
 static void read_tcp(struct sy_sampler *s, int64_t now_us, bool now)
@@ -55,7 +208,7 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_reading reading)
 	bool first = s->status.sums.samples == 0;
 	int64_t now;
 
-	sy_kernel_samples_stop(s);
+	stop_kernel_samples(s);
 	now = sy_now_us(CLOCK_MONOTONIC);
 	sy_line_clear(&s->line);
 	if (first)
@@ -76,19 +229,19 @@ void sy_sampler_sample(struct sy_sampler *s, enum sy_reading reading)
 		sy_node_read(s->child->node, now, true, &s->line);
 		s->status.stolen_us = sy_node_stolen_us(s->child->node);
 	}
-	sy_sampler_add_line(s, now, now + s->period_us);
+	add_line(s, now, now + s->period_us);
 	sy_meters_report(&s->child->node->meters, now, s->end, s->status.meter,
 			 s->child->shared->meter_reason);
 	sy_sampler_publish(s, now);
 	drop_unneeded_rights(s);
-	sy_kernel_samples_start(s);
+	start_kernel_samples(s);
 }
 
 void sy_sampler_due(struct sy_sampler *s, int64_t now_us)
 {
 	int64_t late;
 
-	if (sy_kernel_samples_continue(s))
+	if (continue_kernel_samples(s))
 		return;
 	sy_sampler_sample(s, SY_READING_DUE);
 	if (s->ticking.on) /* from now on */
@@ -117,7 +270,7 @@ void sy_sampler_rate(struct sy_sampler *s, double rate_hz)
 {
 	int64_t limit = sy_meters_max_period_us(&s->child->node->meters);
 
-	sy_kernel_samples_stop(s);
+	stop_kernel_samples(s);
 	s->status.rate_hz = rate_hz;
 	s->period_us = rate_hz > 0 ? (int64_t)(1e6 / rate_hz + 0.5) : 0;
 	if (s->period_us && limit && limit < s->period_us)

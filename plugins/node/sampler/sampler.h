@@ -1,19 +1,20 @@
 /* The sampler: what a command, or a job on this node, uses while it runs. It writes samples (CSV)
  * and a record (JSON); docs/sampler.md has the rules, docs/formats.md the formats.
  *
- * Two processes, one page of shared memory between them (shared_memory.h), and a socket pair:
+ * Two processes, one page of shared memory between them (struct sy_shared, child_state.h), and a
+ * socket pair:
  * - The parent (parent.h) keeps the rights it was started with. It opens files and counters, has
  *   the kernel count if it can (kernel_count.h), starts the child, and writes the record at the
  *   start, at every message about the job, and at the end.
  * - The child (child.c) gives up its rights before it reads anything. It takes samples at absolute
- *   deadlines (sample_taking.c; above 2 Hz kernel_timer_samples.c), acts on messages (messages.c),
+ *   deadlines (sample_taking.c), sleeps between them (child_wait.c), acts on messages (messages.c),
  *   and leaves the last totals in the shared page, so that a record can be written whatever happens
  *   to it. It allocates nothing.
  *
  * Two ways to sample, each a parent's whole life:
- * - a command (measured_command.c) is started, and waited for with its exact counters.
- * - a job (attended_job.c) is started by others, who name its steps, its cgroup and its end on the
- *   control socket. The child decides when it is over (lifetime.h).
+ * - a command is started (sampler.c), and waited for with its exact counters.
+ * - a job is started by others, who name its steps, its cgroup and its end on the
+ *   control socket. The child decides when it is over (child_wait.h).
  *
  * A sample of a job (job_reading.h) comes from the kernel's count while that holds, and CPU is
  * compared with the cgroup's once all steps have reported. Else it comes from the cgroup and the

@@ -7,12 +7,11 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.waiting import wait_for
 
-from ..sampler.conftest import Sampler
+from ..sampler.conftest import Measured, Sampler
 from ..sampler.conftest import sampler as sampler  # noqa: PLC0414
 
 MB = 1_000_000
@@ -56,7 +55,7 @@ for _ in range(20):
 os.write(1, b"ready\\n")
 os.read(os.open(sys.argv[1], os.O_RDONLY), 1)
 """
-Measure = Callable[..., dict[str, Any]]
+Measure = Callable[..., Measured]
 
 
 @pytest.fixture(params=["kernel", "processes"])
@@ -69,7 +68,7 @@ def measure(
     prefix = ("unshare", "--mount", "bash", "-c", place, "-")
     fifo = tmp_path / "fifo"
 
-    def run(script: str, lines: int) -> dict[str, Any]:
+    def run(script: str, lines: int) -> Measured:
         subprocess.run(["mkfifo", fifo], check=True)
         options = ("--rate", "10", *(() if counted else ("--bpf", "no")))
         process, measured = sampler.start(
@@ -89,23 +88,25 @@ def measure(
                 os.write(writer, bytes(lines))
                 process.wait(90)
                 os.close(writer)
-        return measured.record
+        return measured
 
     return run
 
 
 def test_a_child_of_vfork_is_in_its_parents_memory(measure: Measure) -> None:
-    record = measure(SPAWNS, 1)
+    record = measure(SPAWNS, 1).record
     assert record["complete"] is True, record["incomplete_reason"]
     assert BLOCK_MB * MB < record["memory"]["max_memory_bytes"] < 1.5 * BLOCK_MB * MB
 
 
 def test_a_process_outlives_its_main_thread(measure: Measure) -> None:
-    record = measure(MAIN_THREADS_END, 2)
+    record = measure(MAIN_THREADS_END, 2).record
     assert record["complete"] is True, record["incomplete_reason"]
     assert record["processes"]["max_processes"] == 3
     assert record["memory"]["max_memory_bytes"] > 2 * BLOCK_MB * MB
 
 
 def test_a_zombie_is_no_living_process(measure: Measure) -> None:
-    assert 1 <= measure(NOBODY_WAITS, 1)["processes"]["max_processes"] <= 2
+    """While they come and go, a slow reading of /proc may meet several of them alive."""
+    measured = measure(NOBODY_WAITS, 1)
+    assert measured.column("processes")[-8:-3] == [1] * 5  # the last ones are of its end

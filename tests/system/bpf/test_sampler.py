@@ -379,6 +379,8 @@ def test_a_process_at_work_when_the_job_ends_makes_the_record_incomplete(
         root.stdin.close()
         root.wait()
     try:
+        job.send(f"done {root.pid} 0 0 0 0 0")  # its step has ended, and its totals are asked for
+        assert ("uncounted" in job.totals()) is (how == "works")
         job.send("leave")
         assert job.process.wait(60) == 0
     finally:

@@ -101,17 +101,14 @@ def test_a_job_has_one_update_with_its_tags_and_totals(lab: Lab) -> None:
 
 
 def test_what_the_readme_shows_has_the_whole_of_it(lab: Lab) -> None:
-    """The README's command, unchanged, against the data that slurmctld received."""
+    """The README's command, unchanged, against the tags that the job was given."""
     readme = (Path(__file__).parents[3] / "README.md").read_text()
     (command,) = re.findall(r"sacct -[^`\n]*AdminComment\b", readme)
-    tags = [f"--tag=k{number}={'v' * 200}" for number in range(15)]
-    job = lab.sbatch("-w", "n1", *tags, script="true")
-    assert len(lab.comment(job)["tags"]) == len(tags)
-    log = lab.cluster.dir / "log" / "slurmctld.log"
-    wanted = rf"setting admin_comment to (.*) for JobId={job}\n"
-    *_, written = until(lambda: re.findall(wanted, log.read_text()), "what was written")
-    shown = lab.run(*command.split(), "-n", "-j", job).stdout
-    assert shown == f"{job}|{written}\n" and len(written) > 3000
+    tags = {f"k{number}": "v" * 200 for number in range(15)}
+    job = lab.sbatch("-w", "n1", *(f"--tag={key}={tags[key]}" for key in tags), script="true")
+    assert lab.comment(job)["tags"] == tags
+    shown_job, _, shown = lab.run(*command.split(), "-n", "-j", job).stdout.partition("|")
+    assert (shown_job, json.loads(shown)["steelyard"]["tags"]) == (job, tags)
 
 
 @pytest.fixture
@@ -235,13 +232,35 @@ def test_who_writes_it_is_no_part_of_the_job(lab: Lab) -> None:
 
 
 def test_a_brief_last_step_of_salloc_is_in_the_comment(lab: Lab) -> None:
-    """Two steps that write a known number of bytes each, and nothing behind them."""
+    """Two steps that write a known number of bytes each, and nothing behind them.
+
+    On a busy node Slurm ends the job before the last step's comment comes. What is there then says
+    that it is a part, and publish completes it.
+    """
     size = 20_000_000
+    shown = []
+    for _ in range(5):
+        job = run_two_steps(lab, size)
+        comment = lab.comment(job)
+        shown.append(comment["wchar_bytes"])
+        assert comment["so_far"] is True
+        if shown[-1] < 2 * size:
+            lab.records(job, 1)
+            lab.publish()
+            comment = lab.comment(job)
+            assert not comment.get("so_far")
+        assert 2 * size <= comment["wchar_bytes"] < 2 * size + 50_000
+        if shown[-1] >= 2 * size:
+            return
+    pytest.fail(f"none of five jobs had its last step's bytes at its end: {shown}")
+
+
+def run_two_steps(lab: Lab, size: int) -> str:
+    """Return the id of an allocation whose two steps wrote so many bytes each, and have ended."""
     step = f"srun dd if=/dev/zero of=/dev/null bs={size} count=1 2>/dev/null"
-    done = lab.run("salloc", "-Q", "-w", "n1", "sh", "-c", f"{step}; {step}; echo $SLURM_JOB_ID")
+    script = f"{step}; {step}; echo $SLURM_JOB_ID"
+    done = lab.run("salloc", "-Q", "-w", "n1", "sh", "-c", script)
     assert done.returncode == 0, done.stderr
-    lab.jobs.append(done.stdout.strip())
-    until(lambda: not lab.stepds(lab.jobs[-1], "1"), "the last step's end")
-    comment = lab.comment(lab.jobs[-1])
-    assert 2 * size <= comment["wchar_bytes"] < 2 * size + 50_000
-    assert comment["so_far"] is True
+    lab.jobs.append(job := done.stdout.strip())
+    until(lambda: not lab.stepds(job, "1"), "the last step's end")
+    return job

@@ -15,7 +15,7 @@ from tests.unit.cluster.sacct_lab import DAY_S, NOW, Lab, lab
 from steelyard.analysis.cluster import collect as collecting
 from steelyard.analysis.cluster import database, job_records
 from steelyard.analysis.cluster.collect import Collected, collect
-from steelyard.analysis.cluster.record_index import RecordIndex
+from steelyard.analysis.cluster.job_records import RecordIndex
 from steelyard.analysis.job.job_view import JobView
 from steelyard.analysis.sources.cluster_sacct import ClusterSacct
 from steelyard.analysis.sources.record_folders import format_day

@@ -15,7 +15,7 @@ from tests.unit.collect import study as HELP
 
 import steelyard.analysis
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.collect import output_import as outputs
+from steelyard.analysis.collect import run_output_import as outputs
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.summary import parquet_summary
 from steelyard.analysis.summary.summary import summarize

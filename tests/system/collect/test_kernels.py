@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.unit.collect import study as HELP
 
-from steelyard.analysis.collect.level_checks import is_release_of
+from steelyard.analysis.collect.checks import is_release_of
 
 query, run_id = HELP.query, HELP.run_id
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.collect.network_specification import normalize_specification
+from steelyard.analysis.collect.network import normalize_specification
 
 
 @pytest.mark.parametrize(

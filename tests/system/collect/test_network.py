@@ -11,8 +11,8 @@ import pytest
 from tests.unit.collect import study as HELP
 from tests.unit.collect.conditions import conditions
 
-from steelyard.analysis.collect import level_checks, network
-from steelyard.analysis.collect.network_specification import normalize_specification
+from steelyard.analysis.collect import checks, network
+from steelyard.analysis.collect.network import normalize_specification
 from steelyard.analysis.sources.records import check_record, read_record
 
 HERE = Path(__file__).parent
@@ -207,8 +207,8 @@ def test_a_real_record_of_a_virtual_node() -> None:
     assert row["rtt_before_s"] is None and row["peer"] is None
     assert 0.05 < record.columns()["rtt_median_s"] < 0.052
     level = "to=10.76.162.12/32, delay=0.05s, dev=vec0"
-    assert list(level_checks.find_network_faults("v1", document, level)) == []
-    assert list(level_checks.find_network_faults("v1", document, "delay=50ms")) != []
+    assert list(checks.find_network_faults("v1", document, level)) == []
+    assert list(checks.find_network_faults("v1", document, "delay=50ms")) != []
 
 
 def test_round_trip_times_of_real_samples(study: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from steelyard.analysis.base.background_threads import Background
+from steelyard.analysis.base.parallel_work import Background
 from steelyard.analysis.collect import sample_import
 from steelyard.analysis.sources import sample_arrays, sample_csv, sample_library
 from steelyard.analysis.store import sample_store, schema

@@ -15,7 +15,7 @@ import pytest
 from tests.unit.collect import study as HELP
 
 from steelyard.analysis.base import file_changes
-from steelyard.analysis.collect import output_import, record_import, tables, unchanged_attempts
+from steelyard.analysis.collect import record_import, run_output_import, tables, unchanged_attempts
 from steelyard.analysis.sources import records
 from steelyard.analysis.store import export
 
@@ -199,7 +199,7 @@ def test_only_what_changed_is_read(study: Any, monkeypatch: pytest.MonkeyPatch) 
         read["outputs"].append(attempt.run_id)
         return read_output(run, attempt)
 
-    read_record, read_output = records.read_record, output_import.read_output
+    read_record, read_output = records.read_record, run_output_import.read_output
     monkeypatch.setattr(record_import, "read_record", record)
     monkeypatch.setattr("steelyard.analysis.collect.collect.read_output", output)
     another_record(study)

@@ -12,9 +12,8 @@ import pytest
 
 from steelyard.analysis.figures.box_plot import compute_box
 from steelyard.analysis.figures.drawing import Drawing, inline_svg
-from steelyard.analysis.figures.factor_figure_choice import list_factor_draws
 from steelyard.analysis.figures.heat_map import draw_heat
-from steelyard.analysis.report.figures import draw_figures
+from steelyard.analysis.report.figures import draw_figures, list_factor_draws
 from steelyard.analysis.summary.summary import Summary, summarize
 
 DELAYS = (0, 10, 25, 50, 100)

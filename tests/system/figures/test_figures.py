@@ -16,7 +16,7 @@ from steelyard.analysis.figures import drawing as figures
 from steelyard.analysis.figures.bar_chart import draw_bars
 from steelyard.analysis.figures.drawing import Drawing, make_slug
 from steelyard.analysis.figures.run_series import draw_series
-from steelyard.analysis.figures.run_time_series import compute_rates, draw_times
+from steelyard.analysis.figures.time_series import compute_rates, draw_times
 from steelyard.analysis.stats.basics import Interval
 from steelyard.analysis.stats.number_format import choose_prefix, format_mean, format_quantity
 from steelyard.analysis.store.database import FILE_NAME

@@ -18,12 +18,7 @@ from steelyard.analysis.figures.drawing import Drawing, lay_out, use_style
 from steelyard.analysis.figures.forest_plot import draw_forest
 from steelyard.analysis.figures.heat_map import draw_heat
 from steelyard.analysis.figures.iterations import draw_iterations
-from steelyard.analysis.figures.line_plot import draw_lines
-from steelyard.analysis.figures.mpi_time_shares import draw_stack
-from steelyard.analysis.figures.rtt import draw_rtt
-from steelyard.analysis.figures.run_series import draw_series
-from steelyard.analysis.figures.run_time_series import draw_times
-from steelyard.analysis.figures.short_labels import (
+from steelyard.analysis.figures.label_fitting import (
     format_short_labels,
     make_legend,
     shorten_name,
@@ -31,8 +26,13 @@ from steelyard.analysis.figures.short_labels import (
     wrap_label,
     wrap_titles,
 )
-from steelyard.analysis.summary import factor_axes
-from steelyard.analysis.summary.factor_series import build_factor_series
+from steelyard.analysis.figures.line_plot import draw_lines
+from steelyard.analysis.figures.mpi_time_shares import draw_stack
+from steelyard.analysis.figures.rtt import draw_rtt
+from steelyard.analysis.figures.run_series import draw_series
+from steelyard.analysis.figures.time_series import draw_times
+from steelyard.analysis.summary import numeric_factors
+from steelyard.analysis.summary.numeric_factors import build_factor_series
 from steelyard.analysis.summary.summary import Summary, summarize
 
 IMAGE = "podman:registry.example.org/group/debian"
@@ -78,7 +78,7 @@ def summary(synthetic: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> 
 def drawings(summary: Summary) -> dict[str, Drawing]:
     (variant,) = summary.variants
     rows = [row for row in summary.rows if row.metric.name == METRIC]
-    (axis,) = factor_axes.find_axes({"network": summary.data.meta.factors["network"]})
+    (axis,) = numeric_factors.find_axes({"network": summary.data.meta.factors["network"]})
     panels = list(build_factor_series(summary, variant, axis, [METRIC, "energy_j"]))
     ((_, time),) = draw_times(summary, [variant])
     return {

@@ -17,7 +17,7 @@ from unittest import mock
 from tests.unit.summary.study_maker import StudyMaker
 
 from steelyard.analysis.papers.report import ComparisonReport
-from steelyard.analysis.report import json_document
+from steelyard.analysis.report import export
 
 from . import paper_studies as made
 from . import shipped
@@ -112,7 +112,7 @@ def digest_lines(report: ComparisonReport) -> Iterator[str]:
 
 def beside_part(report: ComparisonReport) -> dict[str, Any]:
     """Return the JSON without the figures of the study, which take longer than all the rest."""
-    with mock.patch.object(json_document, "figure_jobs", return_value=[]):
+    with mock.patch.object(export, "figure_jobs", return_value=[]):
         found: dict[str, Any] = report.document()["beside"]
     return found
 

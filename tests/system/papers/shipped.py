@@ -17,10 +17,9 @@ from tests.unit.summary.study_maker import StudyMaker
 
 from steelyard.analysis.papers.conditions import network_facts
 from steelyard.analysis.papers.printed_comparisons import PrintedComparison
-from steelyard.analysis.papers.registry import PAPERS
-from steelyard.analysis.papers.report import ComparisonReport, build_comparison_report
+from steelyard.analysis.papers.report import PAPERS, ComparisonReport, build_comparison_report
 from steelyard.analysis.papers.verdicts import Verdict
-from steelyard.analysis.summary.factor_axes import parse_specification
+from steelyard.analysis.summary.numeric_factors import parse_specification
 from steelyard.analysis.summary.summary import summarize
 from steelyard.jobscripts import registry
 from steelyard.jobscripts.example_studies import FOLDER, examples

@@ -15,7 +15,7 @@ import pytest
 
 from steelyard.analysis.papers.jungels2012.measurements_report import build_thesis_report
 from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER, read_measurements
-from steelyard.analysis.report import json_document
+from steelyard.analysis.report import export
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +41,7 @@ def told(folder: Path, with_figures: bool = False) -> Told:
     report = build_thesis_report(read_measurements(folder))
     if not with_figures:
         report = replace(report, draws=[])
-    with mock.patch.object(json_document, "figure_jobs", return_value=[]):
+    with mock.patch.object(export, "figure_jobs", return_value=[]):
         document = json.loads(json.dumps(report.document()))
     return Told(
         {(r["variant"], r["condition"]): r["mean"] for r in document["rows"]},

@@ -14,7 +14,7 @@ import pytest
 
 from steelyard.analysis.figures.drawing import inline_svg
 from steelyard.analysis.findings.finding import Kind
-from steelyard.analysis.papers.jungels2012 import measurement_findings_docs
+from steelyard.analysis.papers.jungels2012 import measurement_findings
 from steelyard.analysis.papers.jungels2012.conclusions import effective_n, lag_correlation
 from steelyard.analysis.papers.jungels2012.measurement_findings import (
     KINDS,
@@ -268,9 +268,9 @@ def test_the_data_name_their_source() -> None:
 
 
 def test_the_page_has_the_findings(report: ThesisReport) -> None:
-    page = (Path(__file__).parents[3] / measurement_findings_docs.PAGE).read_text(encoding="utf-8")
-    assert measurement_findings_docs.update_page(page) == page, (
-        f"{measurement_findings_docs.PAGE} is stale: run `make docs`"
+    page = (Path(__file__).parents[3] / measurement_findings.PAGE).read_text(encoding="utf-8")
+    assert measurement_findings.update_page(page) == page, (
+        f"{measurement_findings.PAGE} is stale: run `make docs`"
     )
     assert page.count("\n| SP") == len(KINDS)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.papers.registry import PAPERS
+from steelyard.analysis.papers.report import PAPERS
 
 from . import recorded
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.papers.registry import PAPERS
+from steelyard.analysis.papers.report import PAPERS
 from steelyard.analysis.papers.verdicts import WORDS
 
 from . import shipped

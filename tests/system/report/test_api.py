@@ -12,7 +12,7 @@ import pytest
 
 import steelyard.analysis
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.report.json_document import document, row_document
+from steelyard.analysis.report.export import document, row_document
 from steelyard.analysis.summary.summary import Summary
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "analysis.md"

@@ -12,8 +12,13 @@ import duckdb
 import pytest
 
 from steelyard.analysis.findings.registry import find_all
-from steelyard.analysis.report.export import RUNS, WRITERS, build_study_content, export_tables
-from steelyard.analysis.report.json_document import document
+from steelyard.analysis.report.export import (
+    RUNS,
+    WRITERS,
+    build_study_content,
+    document,
+    export_tables,
+)
 from steelyard.analysis.report.latex_tables import build_latex_tables, escape_latex
 from steelyard.analysis.summary.summary import Summary
 from steelyard.wrappers.commands.cli import main

@@ -17,7 +17,7 @@ from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report.figures import draw_rtt
 from steelyard.analysis.report.network import build_network_section, format_loss
 from steelyard.analysis.report.page import write_report
-from steelyard.analysis.stats.proportion import wilson
+from steelyard.analysis.stats.basics import wilson
 from steelyard.analysis.summary.network import NodeNetwork, pool_readings
 from steelyard.analysis.summary.summary import summarize
 from steelyard.wrappers.commands import cli

@@ -16,7 +16,7 @@ import pytest
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.findings.registry import find_all
 from steelyard.analysis.report.answer import describe_answer
-from steelyard.analysis.report.json_document import document
+from steelyard.analysis.report.export import document
 from steelyard.analysis.report.links import link_places
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.tables import build_request_table

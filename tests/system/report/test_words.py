@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from steelyard.analysis.findings.registry import find_all
-from steelyard.analysis.history.extract import read_extract
+from steelyard.analysis.history.session_extracts import read_extract
 from steelyard.analysis.report.answer import describe_answer, describe_elapsed_times, is_noisy
-from steelyard.analysis.report.json_document import row_document
+from steelyard.analysis.report.export import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.phrases import describe_between
 from steelyard.analysis.report.tables import build_metric_table, build_request_table

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.unit.submit.test_stop_rule import submit
 
-from steelyard.analysis.stats.grouped_mean import mean_by_group
+from steelyard.analysis.stats.grouped_runs import mean_by_group
 from steelyard.analysis.stats.planning import STOPPING_CONFIDENCE
 from steelyard.analysis.summary import sampling_units
 from steelyard.analysis.summary.summary import summarize

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from steelyard.analysis.findings.registry import find_all
-from steelyard.analysis.report.export import build_relations
-from steelyard.analysis.report.json_document import document
+from steelyard.analysis.report.export import build_relations, document
 from steelyard.analysis.report.latency_share import build_split_section
 from steelyard.analysis.stats.latency_share import Side, difference, split_difference
 from steelyard.analysis.summary.latency_share import build_split_rows

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from steelyard.analysis.figures.factor_figure_choice import list_factor_draws
+from steelyard.analysis.report.figures import list_factor_draws
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.slopes import build_slope_table, format_judgement, table_row
-from steelyard.analysis.stats.significance_tests import holm
+from steelyard.analysis.stats.hypothesis_tests import holm
 from steelyard.analysis.stats.slope import COARSE, Break, Line, Slope, fit_slope
-from steelyard.analysis.summary.factor_axes import find_axes, parse_level_number
+from steelyard.analysis.summary.numeric_factors import find_axes, parse_level_number
 from steelyard.analysis.summary.slopes import FactorLine, correct_p, fit_factor_lines
 from steelyard.analysis.summary.summary import summarize
 

@@ -15,7 +15,7 @@ from tests.unit.collect.study import DATA, Study, run_id
 from tests.unit.sweep.swept_site import DAY_S, Site
 
 from steelyard.analysis.base import file_changes
-from steelyard.analysis.sources import record_folders, record_packs, sample_packs, thinning_note
+from steelyard.analysis.sources import record_folders, record_packs, sample_csv, sample_packs
 from steelyard.wrappers.commands import cli
 from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
@@ -83,7 +83,7 @@ def test_show_tells_it_and_totals_stay(
     before = shown()
     assert lab.pack(30) == 1 and not path.exists()
     after = shown()
-    assert not [note for note in before["notes"] if thinning_note.WORDS in note]
+    assert not [note for note in before["notes"] if sample_csv.THINNED in note]
     assert [note for note in after["notes"] if note.startswith(WORDS)]
     values = [dict(one["nodes"][0]) for one in (before, after)]
     if fields:

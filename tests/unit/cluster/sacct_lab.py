@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.cluster import record_trust
+from steelyard.analysis.cluster import job_records
 from steelyard.analysis.sources.cluster_sacct import WANTED
 from steelyard.wrappers.sweep.sweep import SweepRequest, sweep
 
@@ -117,5 +117,5 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lab:
     made = Lab(tmp_path)
     monkeypatch.setenv("PATH", made.environment["PATH"])
     if os.getuid():  # records belong to the test, like those of a user who collects their own
-        monkeypatch.setattr(record_trust, "find_inode_marks", lambda *_: iter(()))
+        monkeypatch.setattr(job_records, "find_inode_marks", lambda *_: iter(()))
     return made

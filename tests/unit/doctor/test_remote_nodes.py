@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.sources.hostlist import expand_nodes
+from steelyard.analysis.sources.slurm_field_values import expand_nodes
 from steelyard.wrappers.base.doctor_check import Check
 from steelyard.wrappers.doctor import remote_nodes
 from steelyard.wrappers.doctor.remote_nodes import Answer

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.findings import docs
+from steelyard.analysis.findings import registry
 from steelyard.analysis.findings.finding import Finding, Kind
 from steelyard.analysis.findings.registry import RULES, find_all
 from steelyard.analysis.summary.summary import summarize
@@ -442,8 +442,8 @@ def test_every_finding_says_why_and_from_where(kind: Kind) -> None:
 
 
 def test_the_page_has_them_all() -> None:
-    page = (ROOT / docs.PAGE).read_text(encoding="utf-8")
-    assert docs.update_page(page) == page, f"{docs.PAGE} is stale: run `make docs`"
+    page = (ROOT / registry.PAGE).read_text(encoding="utf-8")
+    assert registry.update_page(page) == page, f"{registry.PAGE} is stale: run `make docs`"
     assert page.count("\n| SY") == len(KINDS)
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from steelyard.analysis.history.history import Event, History, Value, make_history
-from steelyard.analysis.history.single_node_change import find_single_node
+from steelyard.analysis.history.history import Event, History, Value, find_single_node, make_history
 from steelyard.analysis.history.state_changes import compare_states
 
 from .made_sessions import NODES, STATE, Plan, extract_of, history_of, read_session

@@ -13,7 +13,7 @@ from steelyard.analysis.papers.conditions import (
     network_facts,
     rank_facts,
 )
-from steelyard.analysis.summary.factor_axes import parse_specification
+from steelyard.analysis.summary.numeric_factors import parse_specification
 
 
 @pytest.mark.parametrize(

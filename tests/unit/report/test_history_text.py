@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from steelyard.analysis.history.history import Series, find_regressions
-from steelyard.analysis.history.single_node_change import NodeShare
+from steelyard.analysis.history.history import NodeShare, Series, find_regressions
 from steelyard.analysis.report.history_document import history_document, junit_text
 from steelyard.analysis.report.history_text import (
     build_level_rows,

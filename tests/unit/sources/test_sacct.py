@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.sources import sacct, slurm_job_ids
+from steelyard.analysis.sources import sacct, slurm_field_values
 from steelyard.analysis.sources.accounting import SEPARATOR, AccountingRow, StepRow
-from steelyard.analysis.sources.hostlist import expand_nodes
+from steelyard.analysis.sources.slurm_field_values import expand_nodes
 
 RECORDED = Path(__file__).parents[2] / "data" / "sacct"
 RELEASES = ("22.05", "24.11", "26.05")
@@ -117,7 +117,7 @@ def test_long_lists_of_waiting_tasks_are_whole(rows: list[AccountingRow]) -> Non
 
 
 def test_a_list_cut_short_is_known_as_such() -> None:
-    key = slurm_job_ids.split_job_id("19_[0,3,6,...]")
+    key = slurm_field_values.split_job_id("19_[0,3,6,...]")
     assert key is not None and key.waits_in_array and key.waiting_tasks == ()
 
 
@@ -195,7 +195,7 @@ def test_times(text: str, seconds: float | None) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "1_", "1_[3", "1.", "1 2", "١"])
 def test_what_is_no_job_id(text: str) -> None:
-    assert slurm_job_ids.split_job_id(text) is None
+    assert slurm_field_values.split_job_id(text) is None
 
 
 def test_an_answer_cut_short_is_not_taken_for_whole() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.analysis.sources import sample_packs, thinning_note
+from steelyard.analysis.sources import sample_csv, sample_packs
 from steelyard.analysis.sources.sample_packs import Frame, SampleTable, split_file
 from steelyard.facts.quantities import COLUMNS
 
@@ -111,7 +111,7 @@ def test_the_unit_of_a_name_says_its_type() -> None:
         for name in (column.name, f"{column.name}:device"):
             is_real = sample_packs.column_type(name) == sample_packs.REAL
             assert is_real == column.is_real, name
-    assert sample_packs.column_type(thinning_note.COLUMN) == sample_packs.WHOLE
+    assert sample_packs.column_type(sample_csv.THINNED_COLUMN) == sample_packs.WHOLE
 
 
 @pytest.mark.parametrize("every_s", [0, 5, 30, 100_000])
@@ -132,7 +132,7 @@ def test_totals_of_thinned_samples_are_those_of_all(path: Path, every_s: int) ->
             for lines in (before, after)
         ]
         assert largest[0] == largest[1], column
-    assert {row.pop(thinning_note.COLUMN) for row in after} == {str(every_s)}
+    assert {row.pop(sample_csv.THINNED_COLUMN) for row in after} == {str(every_s)}
     assert [row for row in before if row in after] == after, "lines as they were, in their order"
 
 
@@ -154,11 +154,13 @@ def test_what_loses_no_line_is_not_marked() -> None:
 
 def test_readers_are_told(tmp_path: Path) -> None:
     path = tmp_path / "n1.1.csv"
-    assert thinning_note.read_note(path) is None is thinning_note.read_note(None)
+    assert sample_csv.read_thinning_note(path) is None is sample_csv.read_thinning_note(None)
     path.write_bytes(LONG)
-    assert thinning_note.read_note(path) is None
+    assert sample_csv.read_thinning_note(path) is None
     for every_s, word in ((30, "one in 30 s is left"), (0, "none is left between its ends")):
         path.write_bytes(sample_packs.thin(LONG, every_s))
-        assert word in (thinning_note.read_note(path) or "")
+        assert word in (sample_csv.read_thinning_note(path) or "")
     path.write_bytes(b"elapsed_s,thinned_s\n")
-    assert "none is left" in (thinning_note.read_note(path) or ""), "a header alone says so, too"
+    assert "none is left" in (sample_csv.read_thinning_note(path) or ""), (
+        "a header alone says so, too"
+    )

@@ -10,16 +10,18 @@ import scipy.stats
 
 from steelyard.analysis.stats.change_point_test import (
     MOST_CORRELATED,
+    Evidence,
     correlation,
     false_alarm_rate,
+    fit_two_levels,
     inflation,
+    innovation_squares,
     normal_equivalent,
     permutation_limit,
     threshold,
 )
 from steelyard.analysis.stats.change_points import find_changes
 from steelyard.analysis.stats.session_means import cut_outliers, summarize_sessions
-from steelyard.analysis.stats.step_fit import Evidence, fit_two_levels, innovation_squares
 
 NIGHTS = 120
 

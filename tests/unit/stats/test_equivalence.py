@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.equivalence import (
+from steelyard.analysis.stats.hypothesis_tests import (
     compute_past_margin_p,
+    holm,
     independent_sides,
     paired_sides,
     tost,
@@ -15,7 +16,6 @@ from steelyard.analysis.stats.equivalence import (
 from steelyard.analysis.stats.number_format import parse_percent
 from steelyard.analysis.stats.overhead import Overhead, compute_overhead
 from steelyard.analysis.stats.overhead_verdict import Direction, Evidence, make_verdict
-from steelyard.analysis.stats.significance_tests import holm
 from steelyard.analysis.summary.summary import correct_family
 
 MARGIN = 0.02

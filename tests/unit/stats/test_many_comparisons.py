@@ -14,7 +14,7 @@ import scipy.stats
 
 from steelyard.analysis.figures.forest_plot import draw_forest
 from steelyard.analysis.report.answer import describe_answer
-from steelyard.analysis.report.json_document import row_document
+from steelyard.analysis.report.export import row_document
 from steelyard.analysis.report.links import run_anchors
 from steelyard.analysis.report.tables import build_overhead_groups, format_p
 from steelyard.analysis.stats.overhead_verdict import Direction

@@ -9,26 +9,26 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from steelyard.analysis.stats.basics import fieller, ranks, welch_degrees
+from steelyard.analysis.stats.basics import fieller, ranks, welch_degrees, wilson
 from steelyard.analysis.stats.bimodality import (
     count_modes,
     least_bandwidth,
     silverman_p,
     usual_bandwidth,
 )
-from steelyard.analysis.stats.drift import Timed, find_trend, find_wander
-from steelyard.analysis.stats.grouped_mean import mean_by_group
-from steelyard.analysis.stats.grouped_overhead import overhead_by_block, overhead_by_job
-from steelyard.analysis.stats.proportion import wilson
-from steelyard.analysis.stats.significance_tests import holm, welch, welch_effective
-from steelyard.analysis.stats.slope import line_break
-from steelyard.analysis.stats.warm_up import (
+from steelyard.analysis.stats.drift_and_warm_up import (
     PERMUTATIONS,
+    Timed,
     best_cut,
     contrasts,
     find_inner_warm_up,
+    find_trend,
+    find_wander,
     permuted_highest,
 )
+from steelyard.analysis.stats.grouped_runs import mean_by_group, overhead_by_block, overhead_by_job
+from steelyard.analysis.stats.hypothesis_tests import holm, welch, welch_effective
+from steelyard.analysis.stats.slope import line_break
 
 
 @pytest.fixture

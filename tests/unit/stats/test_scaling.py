@@ -11,29 +11,27 @@ import scipy.optimize
 import scipy.stats
 
 from steelyard.analysis.stats.basics import Estimate
+from steelyard.analysis.stats.hypothesis_tests import welch
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.scaling import (
-    Choice,
-    efficiency,
-    find_best_levels,
-    find_largest_efficient,
-    one_sided_confidence,
-    scaled_serial_fraction,
-    serial_fraction,
-    speed_up,
-)
-from steelyard.analysis.stats.scaling_laws import (
     COARSE,
+    Choice,
     Curve,
     Law,
     build_columns,
+    efficiency,
+    find_best_levels,
+    find_largest_efficient,
     fit_amdahl,
     fit_gustafson,
     fit_least_squares,
     fit_universal,
     misfit_p,
+    one_sided_confidence,
+    scaled_serial_fraction,
+    serial_fraction,
+    speed_up,
 )
-from steelyard.analysis.stats.significance_tests import welch
 
 SCALES = (1.0, 2.0, 4.0, 8.0, 16.0)
 AMDAHL_S = [100 * (1 + 0.05 * (q - 1)) / q for q in SCALES]

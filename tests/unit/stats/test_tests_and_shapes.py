@@ -12,7 +12,9 @@ import scipy.stats
 
 from steelyard.analysis.stats.basics import mean_interval
 from steelyard.analysis.stats.bimodality import find_two_humps
+from steelyard.analysis.stats.drift_and_warm_up import find_warm_up, highest_p
 from steelyard.analysis.stats.effect_size import FAR, format_effect, hedges, noncentral_limits
+from steelyard.analysis.stats.hypothesis_tests import holm, kruskal, welch
 from steelyard.analysis.stats.overhead import compute_overhead
 from steelyard.analysis.stats.planning import (
     FIRST_LOOK,
@@ -21,7 +23,6 @@ from steelyard.analysis.stats.planning import (
     repeats_assured,
     repeats_needed,
 )
-from steelyard.analysis.stats.significance_tests import holm, kruskal, welch
 from steelyard.analysis.stats.slope import (
     COARSE,
     Slope,
@@ -30,7 +31,6 @@ from steelyard.analysis.stats.slope import (
     line_slope,
     slope_by_block,
 )
-from steelyard.analysis.stats.warm_up import find_warm_up, highest_p
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from steelyard.analysis.base.background_threads import AHEAD, Background, OrderedWorker
+from steelyard.analysis.base.parallel_work import AHEAD, Background, OrderedWorker
 
 
 @pytest.fixture

@@ -11,8 +11,13 @@ import duckdb
 import numpy as np
 import pytest
 
-from steelyard.analysis.stats.basics import mean_interval
-from steelyard.analysis.stats.harmonic_mean import is_rate, mean_by_kind, rate_interval, to_costs
+from steelyard.analysis.stats.basics import (
+    is_rate,
+    mean_by_kind,
+    mean_interval,
+    rate_interval,
+    to_costs,
+)
 from steelyard.analysis.store import export
 from steelyard.analysis.summary import parquet_summary, sampling_units
 from steelyard.analysis.summary.rows import Row
@@ -108,7 +113,7 @@ def test_a_cost_that_may_be_nothing_leaves_the_rate_without_an_upper_end() -> No
 
 def test_a_margin_is_of_the_rates(synthetic: ModuleType, tmp_path: Path) -> None:
     """Within ± 2 % of the rate: TOST of the ratio of the times, 1 / 1.02 to 1 / 0.98."""
-    from steelyard.analysis.stats.equivalence import compute_beyond_p
+    from steelyard.analysis.stats.hypothesis_tests import compute_beyond_p
 
     chance = np.random.default_rng(4)
     values = {k: (10 * (1 + 0.01 * chance.standard_normal(12))).tolist() for k in (1, 2)}

@@ -11,8 +11,11 @@ import pytest
 from steelyard.analysis.figures.scaling import list_scaling_draws
 from steelyard.analysis.report.export import build_relations
 from steelyard.analysis.report.latex_tables import build_latex_tables
-from steelyard.analysis.report.scaling import build_scaling_section, describe_numeric_optima
-from steelyard.analysis.report.scaling_document import scaling_document
+from steelyard.analysis.report.scaling import (
+    build_scaling_section,
+    describe_numeric_optima,
+    scaling_document,
+)
 from steelyard.analysis.report.terminal_text import format_summary
 from steelyard.analysis.stats.scaling import Choice
 from steelyard.analysis.summary.optimum import find_numeric_optima

@@ -10,7 +10,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from steelyard.analysis.figures.factor_figure_choice import list_factor_draws
+from steelyard.analysis.report.figures import list_factor_draws
 from steelyard.analysis.report.page import write_report
 from steelyard.analysis.report.tolerated_levels import (
     build_tolerance_section,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from steelyard.analysis.base.errors import MissingError
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow, StepRow
-from steelyard.analysis.sources.pbs import states
+from steelyard.analysis.sources.pbs import field_values
 from steelyard.analysis.sources.pbs.field_values import split_job_id
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task
@@ -32,9 +32,9 @@ def parse_active(
     tasks = {}
     for job_id, attributes in jobs_by_id.items():
         run_id, letter = find_run(job_id, jobs), attributes.get("job_state", "")
-        if run_id is None or not (letter in states.WAITING or letter in states.RUNNING):
+        if run_id is None or not (letter in field_values.WAITING or letter in field_values.RUNNING):
             continue
-        waits = letter in states.WAITING
+        waits = letter in field_values.WAITING
         why = waiting_reason(letter, attributes) if waits else None
         never = waits and "can never run" in attributes.get("comment", "").casefold()
         tasks[run_id] = Task("pending" if waits else "running", why, job_id, is_stuck=never)
@@ -50,7 +50,7 @@ def waiting_reason(letter: str, attributes: Attributes) -> str | None:
         return "held until the job before it has ended"
     if letter == "H" and "l" in attributes.get("Hold_Types", ""):
         return "held by at_once"
-    return states.WAITING[letter]
+    return field_values.WAITING[letter]
 
 
 def query_ended(
@@ -90,7 +90,7 @@ def has_request(row: AccountingRow, jobs: Mapping[str, Submission]) -> bool:
 # The reasons of jobs that the node's prologue or hook ended before their script began.
 REFUSED = frozenset(
     text
-    for meanings in states.MEANINGS.values()
+    for meanings in field_values.MEANINGS.values()
     for code, (_, text) in meanings.items()
     if code in (-2, -17, -19)
 )

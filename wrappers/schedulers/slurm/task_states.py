@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from steelyard.analysis.base.errors import MissingError, UsageError
 from steelyard.analysis.sources.accounting import FINAL_STATES, AccountingRow
 from steelyard.analysis.sources.sacct import INDEX, Sacct, format_utc
-from steelyard.analysis.sources.slurm_job_ids import parse_waiting_tasks
-from steelyard.analysis.sources.slurm_states import STATES
+from steelyard.analysis.sources.slurm_field_values import STATES, parse_waiting_tasks
 from steelyard.analysis.sources.study_files import Submission
 from steelyard.wrappers.schedulers.base import NOT_APPLIED, Task, index_by_job
 from steelyard.wrappers.schedulers.retries import CommandError

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from steelyard.analysis.sources.pbs import accounting_grammar, accounting_lines
+from steelyard.analysis.sources.pbs import accounting_lines
 from steelyard.analysis.sources.pbs.accounting_lines import Line, LineReader, Unreadable
 
 from .records import OPENPBS, STAMP, TORQUE, Record, records
@@ -44,7 +44,7 @@ def test_a_record_comes_back_whole_or_is_reported(dialect: str, kind: str) -> No
             if found.fields.get(name) != record.fields.get(name)
         }
         assert wrong <= found.doubts, (record.line(), found.fields)
-        assert not wrong & accounting_grammar.SURE
+        assert not wrong & accounting_lines.SURE
         told["doubtful" if wrong else "whole"] += 1
 
     check()
@@ -60,12 +60,12 @@ def is_as_a_closer_look_finds(record: Record) -> bool:
         if record.dialect == TORQUE
         else accounting_lines.split_quoted_fields(text)
     )
-    doubts = simple and accounting_grammar.find_plain_doubts(
+    doubts = simple and accounting_lines.find_plain_doubts(
         tuple(simple), record.kind, record.dialect
     )
     if simple is None or doubts is None:
         return False
-    found = accounting_grammar.split(text, record.kind, record.dialect)
+    found = accounting_lines.split(text, record.kind, record.dialect)
     assert (simple, found.doubts - doubts) == (found.fields, frozenset())
     return True
 

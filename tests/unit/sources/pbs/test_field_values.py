@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.sources.pbs import (
-    accounting_rows,
-    field_values,
-    pbs_commands,
-    qstat,
-    states,
-)
+from steelyard.analysis.sources.pbs import accounting_rows, field_values, pbs_commands
 
 DATA = Path(__file__).parents[3] / "data"
 
@@ -110,8 +104,8 @@ TIMES = {"ctime", "qtime", "etime", "mtime", "start_time", "comp_time"}
 
 def test_torques_text_and_xml_say_the_same() -> None:
     folder = DATA / "torque"
-    text = qstat.parse_text((folder / "qstat-f-live.txt").read_text(encoding="utf-8"))
-    xml = qstat.parse_xml((folder / "qstat-x-live.xml").read_text(encoding="utf-8"))
+    text = pbs_commands.parse_text((folder / "qstat-f-live.txt").read_text(encoding="utf-8"))
+    xml = pbs_commands.parse_xml((folder / "qstat-x-live.xml").read_text(encoding="utf-8"))
     assert list(text) == list(xml) == ["204.vm", "205.vm", "206.vm", "207[].vm"]
     for job in text:
         assert {name: value for name, value in text[job].items() if name not in TIMES} == {
@@ -124,7 +118,7 @@ def test_torques_text_and_xml_say_the_same() -> None:
 
 def test_openpbs_text() -> None:
     text = (DATA / "openpbs" / "qstat-f-live.txt").read_text(encoding="utf-8")
-    jobs = qstat.parse_text(text)
+    jobs = pbs_commands.parse_text(text)
     assert list(jobs) == ["268.vm", "269.vm", "270[].vm"]
     assert jobs["270[].vm"]["array_state_count"] == "Queued:0 Running:3 Exiting:0 Expired:0"
     assert jobs["268.vm"]["Variable_List"].endswith(
@@ -134,7 +128,7 @@ def test_openpbs_text() -> None:
 
 
 def test_a_line_break_in_a_variable_ends_nothing() -> None:
-    jobs = qstat.parse_text(
+    jobs = pbs_commands.parse_text(
         "Job Id: 1.s\n    job_state = F\n    Variable_List = A=x\ny = z,\n\tB=1\n"
         "    job_state = R\n    euser = u\n\n"
     )
@@ -143,8 +137,8 @@ def test_a_line_break_in_a_variable_ends_nothing() -> None:
 
 def test_xml_cut_short_is_told() -> None:
     with pytest.raises(MissingError, match="qstat -x is not XML"):
-        qstat.parse_xml("<Data><Job>")
-    assert qstat.parse_xml("") == {}
+        pbs_commands.parse_xml("<Data><Job>")
+    assert pbs_commands.parse_xml("") == {}
 
 
 @pytest.mark.parametrize(
@@ -175,7 +169,7 @@ def test_xml_cut_short_is_told() -> None:
 def test_exit_statuses(
     dialect: str, status: int | None, words: dict[str, object], expected: tuple[str, int | None]
 ) -> None:
-    found = states.decide_outcome(dialect, status, **words)  # type: ignore[arg-type]
+    found = field_values.decide_outcome(dialect, status, **words)  # type: ignore[arg-type]
     assert (found.state, found.exit_code) == expected
     assert (found.reason is None) is (found.state == "completed")
 
@@ -190,16 +184,17 @@ def test_slurms_qstat_is_none_of_pbs(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_torque_prints_a_document_for_each_job() -> None:
-    found = qstat.parse_xml((DATA / "torque/qstat-x-two-arrays.xml").read_text())
+    found = pbs_commands.parse_xml((DATA / "torque/qstat-x-two-arrays.xml").read_text())
     assert [*found] == ["93[0].vm", "93[1].vm", "94[0].vm", "94[1].vm"]
 
 
 def test_a_task_that_was_deleted_while_it_waited_never_began() -> None:
     """OpenPBS gives it the array's start and exit status."""
-    told = qstat.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
+    told = pbs_commands.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
     assert told["73[2].opbs"]["Exit_status"] == "1"
     found = {
-        id_: accounting_rows.build_qstat_row(id_, job, states.OPENPBS) for id_, job in told.items()
+        id_: accounting_rows.build_qstat_row(id_, job, field_values.OPENPBS)
+        for id_, job in told.items()
     }
     assert found.pop("73[].opbs") is None
     ends = [(row.state, row.start_unix_s) for row in found.values() if row is not None]

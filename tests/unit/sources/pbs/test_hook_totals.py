@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steelyard.analysis.sources.pbs import accounting_cells
+from steelyard.analysis.sources.pbs import accounting_rows
 
 SILENT = "the sampler did not answer"
 LOST = {"nodes_measured": 0, "energy_j": None, "exclusive": True, "missing": {"energy_j": SILENT}}
@@ -19,9 +19,9 @@ def told(energy_j: float | None) -> dict[str, Any]:
 
 def cells_of(hosts: str, energy: str, **by_node: dict[str, Any]) -> dict[str, str]:
     fields = {
-        "exec_host": hosts, "resources_used.energy": energy, accounting_cells.HOOK: json.dumps(by_node),
+        "exec_host": hosts, "resources_used.energy": energy, accounting_rows.HOOK: json.dumps(by_node),
     }  # fmt: skip
-    return accounting_cells.build_cells("7.srv", fields, "completed", None, 0, (1.0, 2.0, 3.0), {})
+    return accounting_rows.build_cells("7.srv", fields, "completed", None, 0, (1.0, 2.0, 3.0), {})
 
 
 @pytest.mark.parametrize(

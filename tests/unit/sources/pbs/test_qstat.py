@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from steelyard.analysis.job.job_lookup import look_up
-from steelyard.analysis.sources.pbs import accounting_logs, pbs_commands, qstat
+from steelyard.analysis.sources.pbs import accounting_logs, pbs_commands
 from steelyard.analysis.sources.pbs.accounting import Pbs
 
 DATA = Path(__file__).parents[3] / "data"
@@ -33,14 +33,14 @@ BROKEN = """<?xml version="1.0"?>
 
 
 def test_lines_of_a_variable_are_no_attributes() -> None:
-    jobs = qstat.parse_text(FUNCTION)
+    jobs = pbs_commands.parse_text(FUNCTION)
     assert jobs["75.srv"]["Exit_status"] == "3"
     assert jobs["75.srv"]["exec_host"] == "n1/0"
     assert jobs["76.srv"] == {"Exit_status": "5"}
 
 
 def test_a_control_character_in_one_jobs_name_hides_no_job() -> None:
-    jobs = qstat.parse_xml(BROKEN)
+    jobs = pbs_commands.parse_xml(BROKEN)
     assert jobs["76.srv"] == {"Job_Name": "ok"}
     assert jobs["77.srv"] == {"Job_Name": "re\ufffd[31md\ufffd\ufffdA"}
 
@@ -48,7 +48,7 @@ def test_a_control_character_in_one_jobs_name_hides_no_job() -> None:
 @pytest.fixture
 def only_qstat(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server's logs that an ordinary user cannot read; qstat answers for the whole array."""
-    told = qstat.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
+    told = pbs_commands.parse_text((DATA / "openpbs/qstat-xtf-array-deleted.txt").read_text())
     monkeypatch.setattr(accounting_logs, "find_log_folder", lambda: None)
     monkeypatch.setattr(pbs_commands, "is_installed", lambda: True)
     monkeypatch.setattr(pbs_commands, "detect_dialect", lambda: "openpbs")
