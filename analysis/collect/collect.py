@@ -14,7 +14,6 @@ from pathlib import Path
 from duckdb import DuckDBPyConnection
 
 from steelyard.analysis.collect import (
-    network,
     run_output_import,
     sample_import,
     tables,
@@ -29,6 +28,7 @@ from steelyard.analysis.collect.accounting_import import (
 )
 from steelyard.analysis.collect.attempt_building import Attempt, KnownJobs, build_attempts
 from steelyard.analysis.collect.checks import write_checks
+from steelyard.analysis.collect.condition_refusals import find_refusal
 from steelyard.analysis.collect.job_index import JobIndex
 from steelyard.analysis.collect.record_import import (
     Gap,
@@ -319,7 +319,7 @@ def write_tables(work: Merge) -> dict[str, int]:
     read_outputs(work, work.remaining)
     work.progress("outputs", len(work.remaining), len(work.remaining))
     for attempt in work.attempts:  # a condition that could not be applied has ended the job
-        attempt.reason = network.find_refusal(work.study_dir, attempt) or attempt.reason
+        attempt.reason = find_refusal(work.study_dir, attempt) or attempt.reason
     # Thinned samples never get more: this gap is no reason to read the attempt again.
     may_end = (gap for gap in work.gaps if sample_csv.THINNED not in gap.reason)
     with_gaps = {(gap.run_id or "", gap.attempt or "") for gap in may_end}

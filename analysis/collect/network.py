@@ -1,4 +1,4 @@
-"""Network conditions of a run's nodes: table `network`, refusals, and specifications in normal form.
+"""Network conditions of a run's nodes: table `network`, and specifications in normal form.
 
 docs/formats.md part 9 describes the conditions.
 """
@@ -7,20 +7,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from steelyard.analysis.sources.records import Record, find_value, has_kind
-from steelyard.jobscripts.regular_files import read_tail
-
-if TYPE_CHECKING:
-    from steelyard.analysis.collect.attempt_building import Attempt
-
 
 FACTOR, NO_LEVEL = "network", "none"
-EXIT_CONDITION = 4  # exit code of a job whose condition could not be applied
 
 # Column of the table `network`: (dotted path in network_conditions, kind as in records.COLUMNS).
 COLUMNS = {
@@ -51,12 +44,6 @@ COLUMNS = {
 }
 
 
-REFUSAL = re.compile(
-    r"^(?:[\w.-]+: )*(?P<line>(?:steelyard: )?--(?:netem|cache)=.+)$", re.MULTILINE
-)
-TAIL_BYTES = 65536  # of a job's output, whose last line matters
-
-
 def find_conditions(record: Record) -> Mapping[str, Any] | None:
     """Return the record's network conditions; None: none were requested on that node."""
     document = record.get("network_conditions")
@@ -76,46 +63,6 @@ def read_column(document: Mapping[str, Any], path: str, kind: str) -> Any:
         return found if kind == "names" else ", ".join(dict.fromkeys(found)) or None
     value = find_value(document, path)
     return value if value is not None and has_kind(value, kind) else None
-
-
-def find_refusal(study_dir: Path, attempt: Attempt) -> str | None:
-    """Return the refusal line of a failed job whose condition could not be applied; None: no line.
-
-    The line is in the attempt's own output. A job that was refused before it had a folder has it in
-    the output of its submission, which array tasks share unless they have their own.
-    """
-    if attempt.state != "failed" or attempt.exit_code not in (EXIT_CONDITION, 1, None):
-        return None
-    lines = [line for path in list_outputs(attempt) for line in read_refusals(path)]
-    if not lines:
-        lines = list(read_refusals(find_submission_refusals(study_dir, attempt)))
-    return lines[-1] if lines else None
-
-
-def find_submission_refusals(study_dir: Path, attempt: Attempt) -> Path:
-    """Return the output file of the time before the run had its folder."""
-    common = study_dir / "submissions" / f"{attempt.submission_id}.out"
-    own = common.with_name(f"{common.name}-{attempt.array_task_id}")
-    shared = attempt.array_task_id is not None and attempt.exit_code == EXIT_CONDITION
-    return common if attempt.array_task_id is None or (shared and not own.is_file()) else own
-
-
-def list_outputs(attempt: Attempt) -> list[Path]:
-    """Return the attempt's own output files."""
-    if attempt.folder is None:
-        return []
-    names = ("job.out", "*.err", "err.*")  # *.err: from the launchers of clients
-    return [path for name in names for path in sorted(attempt.folder.path.glob(name))]
-
-
-def read_refusals(path: Path) -> Iterator[str]:
-    """Yield the lines `--netem=…: …` and `--cache=…: …` of a file, without `steelyard: `."""
-    try:
-        text = read_tail(path, TAIL_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return
-    for match in REFUSAL.finditer(text):
-        yield match["line"].removeprefix("steelyard: ")
 
 
 # Units of the specification (docs/netem.md), in s, bit/s, or as a fraction.

@@ -4,7 +4,7 @@ A session is one repetition of a whole study, in a separate study folder (docs/h
 room reads from each session's database the values of its main figures, one per run as in the
 report, and the state of each node: its machine tags, libraries and programs. Reading a thousand
 databases takes a minute, so these extracts are cached in one file next to the sessions
-(`session_extracts.py`); an extract is re-read when its database has changed.
+(`session_extracts.py`, `extract_cache.py`); an extract is re-read when its database has changed.
 
 `history.py` orders the sessions, finds change points in each figure
 (`steelyard.analysis.stats.change_points`), combines those of one session into an event, and decides

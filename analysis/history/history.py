@@ -16,12 +16,8 @@ from typing import Any
 
 from steelyard.analysis.base.benchmark_traits import is_elapsed_figure
 from steelyard.analysis.base.errors import MissingError
-from steelyard.analysis.history.session_extracts import (
-    Extract,
-    FigureValues,
-    ReadSession,
-    read_sessions,
-)
+from steelyard.analysis.history.extract_cache import ReadSession, read_sessions
+from steelyard.analysis.history.session_extracts import Extract, FigureValues
 from steelyard.analysis.history.state_changes import StateChange, compare_states
 from steelyard.analysis.sources.study_sessions import SUFFIX, Session, list_sessions
 from steelyard.analysis.stats.basics import CONFIDENCE, Estimate

@@ -2,7 +2,7 @@
  * each link is a specification that can be said again. */
 #include "fuzz.h"
 
-#include "netem/sites.h"
+#include "netem/sites_file.h"
 #include "netem/spec/spec.h"
 #include "netem/spec/values.h"
 

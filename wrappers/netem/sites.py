@@ -20,8 +20,8 @@ from steelyard.wrappers.netem import program
 MOST_TARGETS = 8  # `to=` of one specification: docs/netem.md
 MOST_CONDITIONS = 15  # bands of a device
 WHERE = ("to=", "port=", "dev=", "direction=")
-NOT_OF_JOBS = ("trace=", "sites=", "rto_min=")  # plugins/node/netem/sites.c, check_condition()
-FOLDER = Path("/etc/steelyard/netem")  # for --netem=sites=NAME: plugins/node/netem/sites.h
+NOT_OF_JOBS = ("trace=", "sites=", "rto_min=")  # plugins/node/netem/sites_file.c, check_condition()
+FOLDER = Path("/etc/steelyard/netem")  # for --netem=sites=NAME: plugins/node/netem/sites_file.h
 WORD = re.compile(r"[A-Za-z0-9_-]{1,31}", re.ASCII)  # a site in a compiled file
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}", re.ASCII)  # spec.c, parse_file_word()
 

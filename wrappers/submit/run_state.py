@@ -184,7 +184,7 @@ def read_condition_errors(
     """Return why conditions could not be applied, by run: the last refusal in the output of its
     submission, which runs of equal conditions share; else that of the job's record, because Torque
     returns no output of a job that its prologue refused."""
-    from steelyard.analysis.collect import network
+    from steelyard.analysis.collect.condition_refusals import read_refusals
     from steelyard.analysis.collect.record_import import find_default_record_dirs
     from steelyard.analysis.job.job_view import find_refusal_reason
     from steelyard.wrappers.schedulers.base import NOT_APPLIED
@@ -192,7 +192,7 @@ def read_condition_errors(
     errors: dict[str, str] = {}
     for entry in submissions:
         outputs = {r: study_files.find_output(study.path, entry, r) for r in entry.run_ids}
-        lines = {path: list(network.read_refusals(path)) for path in set(outputs.values())}
+        lines = {path: list(read_refusals(path)) for path in set(outputs.values())}
         for run_id, path in outputs.items():
             task = refused.get(run_id)
             if task is None:

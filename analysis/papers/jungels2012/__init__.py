@@ -4,7 +4,7 @@ The room has two uses.
 
 - `report STUDY --beside jungels2012` compares a study with the thesis: claims.csv, and the means of
   appendices B to D. `paper` draws every run of both on physical and virtual nodes.
-- `report --preset jungels2012` is the thesis' own report, without a study: `thesis_measurements`
+- `report --preset jungels2012` is the thesis' own report, without a study: `thesis_study`
   reads its 6,581 printed values as a study, `conclusions` tests each conclusion comparison by
   comparison, `measurement_findings` are SP01 to SP05, `thesis_figures` redraws its figures, and
   `measurements_report` makes page, JSON and tables.

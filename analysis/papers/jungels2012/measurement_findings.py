@@ -21,7 +21,7 @@ from steelyard.analysis.papers.jungels2012.conclusions import (
     Tested,
     lag_correlation,
 )
-from steelyard.analysis.papers.jungels2012.thesis_measurements import (
+from steelyard.analysis.papers.jungels2012.thesis_study import (
     FACTORS,
     Average,
     Measurements,

@@ -32,7 +32,7 @@ from steelyard.analysis.papers.jungels2012.thesis_figures import (
     measurement_rows,
     thesis_draws,
 )
-from steelyard.analysis.papers.jungels2012.thesis_measurements import (
+from steelyard.analysis.papers.jungels2012.thesis_study import (
     NAME,
     Measurements,
     read_measurements,

@@ -11,7 +11,7 @@ from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, make_legend
 from steelyard.analysis.papers.claim_files import ABSENT, Facts, PrintedValue, read_csv_rows
 from steelyard.analysis.papers.conditions import Studies, has_facts
-from steelyard.analysis.papers.jungels2012.thesis_measurements import (
+from steelyard.analysis.papers.jungels2012.thesis_study import (
     NODE_TYPES,
     Series,
     find_variant,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from steelyard.analysis.figures import drawing
 from steelyard.analysis.figures.drawing import Drawing
 from steelyard.analysis.figures.iterations import Level, draw_panel, label_averages, make_legend
-from steelyard.analysis.papers.jungels2012.thesis_measurements import (
+from steelyard.analysis.papers.jungels2012.thesis_study import (
     FACTORS,
     NODE_TYPES,
     Measurements,

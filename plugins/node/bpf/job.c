@@ -10,11 +10,9 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#define PASSES	    16 /* over all tasks, when more and more of the job's are found */
 #define BRIEF_TRIES 4
 
 static const char *const pins[SY_BPF_PINS] = {
@@ -109,84 +107,6 @@ int sy_bpf_begin(struct sy_bpf *bpf, const char *base, uint64_t number, enum sy_
 		return 0;
 	sy_bpf_close(bpf);
 	return -1;
-}
-
-/* This process' id, and the namespace of process ids that it is valid in. */
-static int read_own_id(struct sy_bpf_requester *requester)
-{
-	struct stat info;
-
-	if (stat("/proc/self/ns/pid", &info) < 0)
-		return -1;
-	*requester = (struct sy_bpf_requester){(uint32_t)getpid(), (uint32_t)info.st_ino};
-	return 0;
-}
-
-/* Let the program visit every task: 0, or -errno. */
-static int run_iterator(int link)
-{
-	cleanup_close int tasks = sy_bpf_iterate(link);
-	char nothing[64];
-	ssize_t got;
-
-	if (tasks < 0)
-		return tasks;
-	while ((got = read(tasks, nothing, sizeof(nothing))) != 0)
-		if (got < 0 && errno != EINTR && errno != EAGAIN)
-			return -errno;
-	return 0;
-}
-
-int sy_bpf_send_request(const struct sy_bpf *bpf, enum sy_bpf_pin program,
-			struct sy_bpf_request *request)
-{
-	struct sy_bpf_requester requester;
-	uint64_t before;
-	int result = read_own_id(&requester) < 0 ? -errno : 0;
-
-	if (result == 0)
-		result = sy_bpf_update(bpf->pin[SY_BPF_PIN_REQUESTS], &requester, request, 0);
-	for (int i = 0; result == 0 && i < PASSES; i++) {
-		before = request->added;
-		result = run_iterator(bpf->pin[program]);
-		if (result == 0)
-			result = sy_bpf_lookup(bpf->pin[SY_BPF_PIN_REQUESTS], &requester, request);
-		if (request->added == before)
-			break;
-	}
-	(void)sy_bpf_delete(bpf->pin[SY_BPF_PIN_REQUESTS], &requester);
-	return result;
-}
-
-static int check_request(const struct sy_bpf_request *request, int result, struct sy_error *err)
-{
-	if (result < 0)
-		return sy_fail_errno(err, -result, "the kernel does not take process %d",
-				     (int)request->pid);
-	if (request->other_jobs)
-		return sy_fail(err, "a process of the job, or who measures it, is of another job");
-	return request->found > 0;
-}
-
-int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t faults,
-		 struct sy_error *err)
-{
-	struct sy_bpf_request request = {
-	    .job = bpf->job, .pid = (uint32_t)pid, .kind = kind, .faults = (uint64_t)faults};
-
-	return check_request(&request, sy_bpf_send_request(bpf, SY_BPF_PIN_ADOPT, &request), err);
-}
-
-int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
-{
-	struct sy_bpf_request request = {
-	    .job = bpf->job, .pid = (uint32_t)getpid(), .kind = kind, .faults = (uint64_t)-1};
-
-	return check_request(&request,
-			     sy_bpf_run(bpf->pin[SY_BPF_PIN_JOIN], &request, sizeof(request)),
-			     err) < 0
-		   ? -1
-		   : 0;
 }
 
 /* A task that is at its end, on a processor that others use, too, may take a while. */

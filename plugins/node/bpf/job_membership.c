@@ -1,11 +1,12 @@
 /* Which processes are the job's: those of its cgroup, those with a mark in their environment that a
- * daemon of the scheduler has started. */
+ * daemon of the scheduler has started, and those that this process names, itself among them. */
 #include "bpf/job.h"
 
 #include "base/file.h"
 #include "bpf/pins.h"
 #include "bpf/system_call.h"
 
+#include <errno.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#define PASSES 16 /* over all tasks, when more and more of the job's are found */
 
 struct grouping {
 	struct sy_bpf *bpf;
@@ -153,4 +156,84 @@ uint64_t sy_bpf_count_unread(const struct sy_bpf *bpf)
 
 	(void)sy_bpf_lookup(bpf->pin[SY_BPF_PIN_UNREAD], &zero, &count);
 	return count;
+}
+
+/* --- requests that the program in the kernel makes a process, or this one, part of the job --- */
+
+/* This process' id, and the namespace of process ids that it is valid in. */
+static int read_own_id(struct sy_bpf_requester *requester)
+{
+	struct stat info;
+
+	if (stat("/proc/self/ns/pid", &info) < 0)
+		return -1;
+	*requester = (struct sy_bpf_requester){(uint32_t)getpid(), (uint32_t)info.st_ino};
+	return 0;
+}
+
+/* Let the program visit every task: 0, or -errno. */
+static int run_iterator(int link)
+{
+	cleanup_close int tasks = sy_bpf_iterate(link);
+	char nothing[64];
+	ssize_t got;
+
+	if (tasks < 0)
+		return tasks;
+	while ((got = read(tasks, nothing, sizeof(nothing))) != 0)
+		if (got < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+	return 0;
+}
+
+int sy_bpf_send_request(const struct sy_bpf *bpf, enum sy_bpf_pin program,
+			struct sy_bpf_request *request)
+{
+	struct sy_bpf_requester requester;
+	uint64_t before;
+	int result = read_own_id(&requester) < 0 ? -errno : 0;
+
+	if (result == 0)
+		result = sy_bpf_update(bpf->pin[SY_BPF_PIN_REQUESTS], &requester, request, 0);
+	for (int i = 0; result == 0 && i < PASSES; i++) {
+		before = request->added;
+		result = run_iterator(bpf->pin[program]);
+		if (result == 0)
+			result = sy_bpf_lookup(bpf->pin[SY_BPF_PIN_REQUESTS], &requester, request);
+		if (request->added == before)
+			break;
+	}
+	(void)sy_bpf_delete(bpf->pin[SY_BPF_PIN_REQUESTS], &requester);
+	return result;
+}
+
+static int check_request(const struct sy_bpf_request *request, int result, struct sy_error *err)
+{
+	if (result < 0)
+		return sy_fail_errno(err, -result, "the kernel does not take process %d",
+				     (int)request->pid);
+	if (request->other_jobs)
+		return sy_fail(err, "a process of the job, or who measures it, is of another job");
+	return request->found > 0;
+}
+
+int sy_bpf_adopt(struct sy_bpf *bpf, pid_t pid, enum sy_bpf_kind kind, int64_t faults,
+		 struct sy_error *err)
+{
+	struct sy_bpf_request request = {
+	    .job = bpf->job, .pid = (uint32_t)pid, .kind = kind, .faults = (uint64_t)faults};
+
+	return check_request(&request, sy_bpf_send_request(bpf, SY_BPF_PIN_ADOPT, &request), err);
+}
+
+int sy_bpf_join(struct sy_bpf *bpf, enum sy_bpf_kind kind, struct sy_error *err)
+{
+	struct sy_bpf_request request = {
+	    .job = bpf->job, .pid = (uint32_t)getpid(), .kind = kind, .faults = (uint64_t)-1};
+
+	return check_request(&request,
+			     sy_bpf_run(bpf->pin[SY_BPF_PIN_JOIN], &request, sizeof(request)),
+			     err) < 0
+		   ? -1
+		   : 0;
 }

@@ -7,7 +7,7 @@
 #include "netem/netem.h"
 #include "netem/policy/policy.h"
 #include "netem/policy/policy_fields.h"
-#include "netem/sites.h"
+#include "netem/sites_file.h"
 
 #include <glob.h>
 #include <stdio.h>

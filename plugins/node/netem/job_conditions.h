@@ -10,7 +10,7 @@
 
 #include "netem/kernel/tc_batch.h"
 #include "netem/netem.h"
-#include "netem/sites.h"
+#include "netem/sites_file.h"
 #include "netem/state.h"
 #include "netem/trace.h"
 

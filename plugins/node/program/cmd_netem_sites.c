@@ -1,7 +1,7 @@
 /* steelyard-node netem sites: the links of a file of sites for this node. */
 #include "netem/kernel/delay_tables.h"
 #include "netem/policy/policy.h"
-#include "netem/sites.h"
+#include "netem/sites_file.h"
 #include "netem/spec/spec.h"
 #include "program/commands.h"
 #include "program/options.h"

@@ -14,7 +14,7 @@ import pytest
 from steelyard.analysis.figures.drawing import inline_svg
 from steelyard.analysis.papers.claims_figure import draw_arrow
 from steelyard.analysis.papers.conditions import kernel_facts
-from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER, read_measurements
+from steelyard.analysis.papers.jungels2012.thesis_study import FOLDER, read_measurements
 from steelyard.analysis.papers.report import PAPERS, ComparisonReport
 from steelyard.analysis.papers.verdicts import FAILS, HOLDS, KINDS, ORDER, UNKNOWN, WORDS
 from steelyard.analysis.report.figures import draw_figures

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 
 from steelyard.analysis.papers.jungels2012.measurements_report import build_thesis_report
-from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER, read_measurements
+from steelyard.analysis.papers.jungels2012.thesis_study import FOLDER, read_measurements
 from steelyard.analysis.report import export
 
 pytestmark = pytest.mark.slow

@@ -25,7 +25,7 @@ from steelyard.analysis.papers.jungels2012.measurements_report import (
     ThesisReport,
     build_thesis_report,
 )
-from steelyard.analysis.papers.jungels2012.thesis_measurements import FOLDER, NAME, Average
+from steelyard.analysis.papers.jungels2012.thesis_study import FOLDER, NAME, Average
 from steelyard.analysis.report.export import export_tables
 from steelyard.analysis.report.figures import draw_figures
 from steelyard.wrappers.commands.cli import main

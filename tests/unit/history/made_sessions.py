@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from steelyard.analysis.history.extract_cache import ReadSession
 from steelyard.analysis.history.history import History, make_history
-from steelyard.analysis.history.session_extracts import Extract, FigureValues, ReadSession
+from steelyard.analysis.history.session_extracts import Extract, FigureValues
 from steelyard.analysis.sources.study_sessions import Session
 
 FIRST = datetime(2026, 11, 1, 2, tzinfo=UTC)

@@ -11,14 +11,10 @@ import pytest
 
 from steelyard.analysis.base import file_changes
 from steelyard.analysis.base.errors import MissingError, UsageError
-from steelyard.analysis.history import session_extracts
+from steelyard.analysis.history import extract_cache
+from steelyard.analysis.history.extract_cache import CACHE_FILE, ReadSession, read_sessions
 from steelyard.analysis.history.history import read_history
-from steelyard.analysis.history.session_extracts import (
-    CACHE_FILE,
-    ReadSession,
-    read_extract,
-    read_sessions,
-)
+from steelyard.analysis.history.session_extracts import read_extract
 from steelyard.analysis.sources.study_sessions import list_sessions
 
 from .stored_sessions import (
@@ -44,7 +40,7 @@ def forbid_reading(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(folder: Path) -> None:
         raise AssertionError(f"{folder} was read")
 
-    monkeypatch.setattr(session_extracts, "read_extract", refuse)
+    monkeypatch.setattr(extract_cache, "read_extract", refuse)
 
 
 def test_the_sessions_of_these_tests_leave_nothing_in_the_temporary_folder(
@@ -147,7 +143,7 @@ def test_a_database_of_an_earlier_steelyard_is_used_as_it_was_read(
     def refuse(session: Path) -> None:
         raise UsageError(f"{session} has schema version 1")
 
-    monkeypatch.setattr(session_extracts, "read_extract", refuse)
+    monkeypatch.setattr(extract_cache, "read_extract", refuse)
     monkeypatch.setattr(file_changes, "digest_program", lambda: "another release")
     after = read(folder)
     assert (after[0], after[2]) == (first[0], first[2])

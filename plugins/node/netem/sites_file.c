@@ -1,4 +1,4 @@
-#include "netem/sites.h"
+#include "netem/sites_file.h"
 
 #include "base/file.h"
 #include "netem/kernel/delay_tables.h"

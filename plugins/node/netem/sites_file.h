@@ -7,8 +7,8 @@
  *   site fnal 10.2.0.0/24 10.2.1.7
  *   to cern delay=45ms,loss=0.01%,to=10.1.0.0/24
  */
-#ifndef STEELYARD_NETEM_SITES_H
-#define STEELYARD_NETEM_SITES_H
+#ifndef STEELYARD_NETEM_SITES_FILE_H
+#define STEELYARD_NETEM_SITES_FILE_H
 
 #include "base/error.h"
 #include "base/hash.h"
