@@ -12,8 +12,8 @@
  *   to it. It allocates nothing.
  *
  * Two ways to sample, each a parent's whole life:
- * - a command is started (sampler.c), and waited for with its exact counters.
- * - a job is started by others, who name its steps, its cgroup and its end on the
+ * - a command is started (measured_command.c), and waited for with its exact counters.
+ * - a job is started by others (attended_job.c), who name its steps, its cgroup and its end on the
  *   control socket. The child decides when it is over (child_wait.h).
  *
  * A sample of a job (job_reading.h) comes from the kernel's count while that holds, and CPU is
