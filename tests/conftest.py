@@ -30,10 +30,12 @@ def pytest_configure() -> None:
     os.environ.setdefault("OMPI_MCA_btl", "^openib,ofi")
     # All Open MPI programs of a user on a node share a folder in /tmp. Two that start at one moment
     # both want to make it, and one that ends removes it from one that starts: that one crashes.
-    # Users whose jobs a test starts use it, too.
+    # Users whose jobs a test starts use it, too. A program without mpirun is isolated, as in jobs
+    # (jobscripts/lib/mpi.sh): else Open MPI 4.1.4 starts a daemon for it, and MPI_Finalize may unload
+    # the code that its progress thread is about to call (1 crash in 720 starts on a busy machine).
     folder = tempfile.mkdtemp(prefix="sympi-", dir="/tmp")
     Path(folder).chmod(0o1777)
-    os.environ[OPEN_MPI_FOLDER] = folder
+    os.environ.update({OPEN_MPI_FOLDER: folder, "OMPI_MCA_ess_singleton_isolated": "1"})
 
 
 @pytest.hookimpl(trylast=True)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,6 +141,8 @@ def test_the_words_of_pbs_mom_tell_a_time_limit(
     study: Study, job: Recorded, tmp_path: Path, words: str, state: str
 ) -> None:
     study.body("echo begun; sleep 60")
+    # The file is found by its name among the open ones: no other test may have a job of that id.
+    job = replace(job, job_id=f"{os.getpid()}.{job.dialect}")
     errors = tmp_path / f"{job.job_id}.ER"  # as in the spool of pbs_mom
     environment = job.environment(SY_SCHEDULER="pbs")
     environment.pop("PBS_WALLTIME", None)
