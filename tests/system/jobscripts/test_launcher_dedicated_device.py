@@ -225,8 +225,10 @@ def test_what_goes_by_it_is_in_the_record(
     with pair.listener():
         assert cli.main([*words, "bash", "-c", send]) == 0, capsys.readouterr().err
     (record,) = (tmp_path / "kept/run-001").rglob("*.json")
-    devices = json.loads(record.read_bytes())["network"]["devices"]
+    document = json.loads(record.read_bytes())
+    devices = document["network"]["devices"]
     (sent_bytes,) = (one["tx_bytes"] for one in devices if one["name"] == pair.name)
+    assert sent_bytes is not None, (devices, document["missing"], pair.state())
     assert BYTES < sent_bytes <= pair.received_bytes()
 
 
