@@ -14,7 +14,8 @@
 
 #include "load_shared_counts.h"
 
-/* The loads of one process: CPU, bytes read and written, memory. */
+/* --- the loads of one process: CPU, bytes read and written, memory --- */
+
 #define BLOCK	   65536
 #define STORE_NAME "load.%d.%d.data"
 
@@ -120,7 +121,8 @@ static void memory(int64_t bytes, double seconds)
 	(void)munmap(area, (size_t)bytes);
 }
 
-/* The loads of several processes and threads, and of other programs. */
+/* --- the loads of several processes and threads, and of other programs --- */
+
 #define AT_ONCE 8 /* processes side by side */
 
 static pid_t counted_fork(void)
@@ -264,7 +266,8 @@ static int run_other(char **argv)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* TCP both ways, by send() and recv(), which are no read and write calls. */
+/* --- TCP both ways, by send() and recv(), which are no read and write calls --- */
+
 #define CONNECT_TRIES 100
 
 /* `sends` first, then the other way round: no buffer is ever full on both sides. */

@@ -22,8 +22,9 @@
 
 #include "fstest_options.h"
 
-/* The content of test files: a function of file and offset, so that nothing is stored to verify it.
- * */
+/* --- the content of test files: a function of file and offset, so that nothing is stored to verify
+ * it --- */
+
 /* splitmix64 (Steele, Lea, Flood 2014): noise that no file system can compress. */
 static uint64_t noise(uint64_t x)
 {
@@ -44,8 +45,9 @@ static void fill(char *buffer, size_t bytes, uint64_t file, uint64_t offset)
 	}
 }
 
-/* Reads, writes and syncs until a signal stops it: -1 with errno; EINTR is retried unless a signal
- * requested the end. */
+/* --- reading, writing and syncing until a signal stops it: -1 with errno; EINTR is retried unless
+ * a signal requested the end --- */
+
 static volatile sig_atomic_t stopped_by;
 
 static void on_signal(int signal)
@@ -99,7 +101,8 @@ static int sync_and_close(int fd, bool sync)
 	return rc;
 }
 
-/* The state of a test run: options, folders, paths; and its error messages. */
+/* --- the state of a test run: options, folders, paths; and its error messages --- */
+
 enum { NAME_BYTES = 24 };
 
 struct work {
@@ -161,7 +164,8 @@ static const char *target_path(const struct work *w)
 	return is_local(w, true) ? w->local_path : w->path;
 }
 
-/* Writes and copies a test file by this process. */
+/* --- writing and copying a test file by this process --- */
+
 static int create(const struct work *w, int folder_fd, uint64_t file)
 {
 	char name[NAME_BYTES];
@@ -214,7 +218,8 @@ static int copy_file(const struct work *w, uint64_t file, bool sync)
 	return n == 0 ? 0 : -1;
 }
 
-/* One process per file, as scripts do: cp or dd, found by PATH. */
+/* --- one process per file, as scripts do: cp or dd, found by PATH --- */
+
 enum { FILE_PATH = PATH_MAX + 64 };
 
 /* 0 when it exits with 0; else -1 with errno. */
@@ -264,7 +269,8 @@ static int spawn_file(const struct work *w, uint64_t file)
 	return run_program(dd);
 }
 
-/* Verifies sizes and contents of the test files. */
+/* --- verifying sizes and contents of the test files --- */
+
 enum { SAMPLES = 64, SAMPLE_BYTES = 4096 };
 
 /* Compares one piece of a target file with what must stand there; 0, or an exit code. */

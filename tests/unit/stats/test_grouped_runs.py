@@ -348,20 +348,8 @@ def test_what_is_independent_follows_from_the_design(
 
 def row_of_jobs(groups: list[list[float]]) -> Any:
     """Return the part of a row that the design uses."""
-    runs, values = [], []
-    for job, group in enumerate(groups):
-        for value in group:
-            runs.append(SimpleNamespace(run_id=f"r{len(runs)}", job_id=str(job), block=1))
-            values.append(value)
-    ids = tuple(run.run_id for run in runs)
-    return SimpleNamespace(
-        group=group_of(runs),
-        run_ids=ids,
-        values=tuple(values),
-        n=len(values),
-        metric=SECONDS,
-        confidence=CONFIDENCE,
-    )
+    job_ids: list[str | None] = [str(job) for job, group in enumerate(groups) for _ in group]
+    return row([value for group in groups for value in group], [1] * len(job_ids), job_ids)
 
 
 def test_hedges_g_is_of_jobs_where_runs_share_them() -> None:
